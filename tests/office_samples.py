@@ -195,7 +195,7 @@ def pdf(*pages: bytes, bookmarks: Sequence[tuple[str, int]] = (), title: str = "
             following = f"/Next {n + 1} 0 R" if n < last else ""
             dest = f"/Parent {first} 0 R /Dest [{5 + 2 * page} 0 R /Fit] {following}"
             objects.append(f"<< /Title ({name}) {dest} >>".encode())
-    return _numbered(objects)
+    return numbered_objects(objects)
 
 
 def lines(*texts: str) -> bytes:
@@ -204,7 +204,8 @@ def lines(*texts: str) -> bytes:
     return f"BT /F1 18 Tf 72 720 Td {moves} ET".encode()
 
 
-def _numbered(objects: Sequence[bytes]) -> bytes:
+def numbered_objects(objects: Sequence[bytes]) -> bytes:
+    """A PDF of these objects: the catalog is the first, what it says of itself the fourth."""
     data, starts = b"%PDF-1.4\n", []
     for number, part in enumerate(objects, 1):
         starts.append(len(data))

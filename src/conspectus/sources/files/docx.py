@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from conspectus.deferred import dataclass
 from conspectus.sources.files.docx_formulas import latex
 from conspectus.sources.files.docx_numbering import BULLET, Numbering, numbering
+from conspectus.sources.files.exif import photo_line
 from conspectus.sources.files.extract import (
     PAGE_BREAK,
     Extract,
@@ -197,6 +198,8 @@ class _Reader:
             "sdt": self._control,
             "docPr": self._describe,
             "cNvPr": self._describe,
+            "blip": lambda picture: self._photo(attribute(picture, "embed")),
+            "imagedata": lambda picture: self._photo(attribute(picture, "id")),
             "textpath": lambda path: attribute(path, "string"),
         }
 
@@ -230,6 +233,14 @@ class _Reader:
         block = f"[Image: {one_line(attribute(properties, 'descr'))}]"
         if attribute(properties, "descr").strip() and block not in self.boxes:
             self.boxes.append(block)
+        return ""
+
+    def _photo(self, id: str) -> str:
+        """Read what the EXIF of a picture says, which is shown after the paragraph."""
+        relation = self.links.get(id)
+        line = photo_line(self.archive.read(relation.target)) if relation and not relation.external else ""
+        if line and line not in self.boxes:
+            self.boxes.append(line)
         return ""
 
     def _inserted_page(self, id: str) -> str:

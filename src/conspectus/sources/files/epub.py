@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
+from conspectus.sources.files.exif import photo_line
 from conspectus.sources.files.extract import Extract, Refused
 from conspectus.sources.files.html import visible
 from conspectus.sources.files.missing_words import ShownText, join_notices, missing_words_notice
@@ -28,7 +29,7 @@ def read_book(archive: Archive) -> Extract:
     chapters = [chapter for chapter in _spine(package, posixpath.dirname(name)) if chapter in archive]
     if chapters and locked.issuperset(chapter.lower() for chapter in chapters):
         raise Refused("is encrypted: its publisher allows only certain programs to read it")
-    texts = [_chapter(archive.read(chapter)) for chapter in chapters if chapter.lower() not in locked]
+    texts = [_chapter(archive, chapter) for chapter in chapters if chapter.lower() not in locked]
     text = "\n\n".join(filter(None, texts))
     skipped = sum(chapter.lower() in locked for chapter in chapters)
     encrypted = f"{skipped} of {len(chapters)} chapters are encrypted" if skipped else None
@@ -67,9 +68,14 @@ def _details(metadata: Any | None, name: str) -> list[str]:
     return list(filter(None, (" ".join((element.text or "").split()) for element in elements)))
 
 
-def _chapter(data: bytes) -> str:
+def _chapter(archive: Archive, name: str) -> str:
     """Return the text of a chapter, decoded as UTF-8 unless it is invalid and declares another encoding."""
-    return visible(data, _encoding(data)).text()
+    data = archive.read(name)
+
+    def describe_picture(link: str) -> str:
+        return photo_line(archive.read(_linked_part(link, posixpath.dirname(name))))
+
+    return visible(data, _encoding(data), describe_picture=describe_picture).text()
 
 
 def _encoding(data: bytes) -> str | None:
@@ -93,5 +99,9 @@ def _spine(package: Any, folder: str) -> list[str]:
 
 def _part_name(entry: Any, folder: str) -> str:
     """Return the name of the part that an entry of the manifest refers to."""
-    link = unquote(attribute(entry, "href").partition("#")[0])
-    return posixpath.normpath(posixpath.join(folder, link))
+    return _linked_part(attribute(entry, "href"), folder)
+
+
+def _linked_part(link: str, folder: str) -> str:
+    """Return the name of the part that a link in a folder leads to."""
+    return posixpath.normpath(posixpath.join(folder, unquote(link.partition("#")[0])))

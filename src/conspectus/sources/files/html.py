@@ -1,7 +1,7 @@
 """Titles of Markdown and reStructuredText, and title and visible text of HTML."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from lxml.etree import HTMLParser
@@ -35,9 +35,18 @@ _BULLETS = re.compile(rf"{BULLET}(?:[\s{BULLET}]*{BULLET})?(\d+\. )?\s*")
 _ITEM = re.compile(r"-|\d+\.")
 
 
-def visible(data: bytes, encoding: str | None = None, *, with_navigation: bool = True) -> "Visible":
-    """Return the visible text of a page, in the given encoding or the one it declares."""
-    seen = Visible(with_navigation=with_navigation)
+def visible(
+    data: bytes,
+    encoding: str | None = None,
+    *,
+    with_navigation: bool = True,
+    describe_picture: Callable[[str], str] | None = None,
+) -> "Visible":
+    """Return the visible text of a page, in the given encoding or the one it declares.
+
+    `describe_picture` returns what a picture says of itself, by its address: it follows the alternative text.
+    """
+    seen = Visible(with_navigation=with_navigation, describe_picture=describe_picture)
     parser = HTMLParser(target=seen, huge_tree=True, no_network=True, encoding=encoding)
     parser.feed(data)
     parser.close()
@@ -87,7 +96,10 @@ class Visible:
     Without navigation, menus and cookie banners are left out, and the words in them are counted.
     """
 
-    def __init__(self, *, with_navigation: bool = True) -> None:
+    def __init__(
+        self, *, with_navigation: bool = True, describe_picture: Callable[[str], str] | None = None
+    ) -> None:
+        self._describe_picture = describe_picture
         self.title = ""
         self.heading = ""
         self.words = 0
@@ -129,7 +141,7 @@ class Visible:
         if tag in FRAMES and not (self._with_navigation or self._content or self._tables or self._frame):
             self._flow = self._frame = _Frame(self._flow, self._open)
         elif tag == "img" and attributes.get("aria-hidden") != "true":
-            self._add(one_line(f"[Image: {alt}]" if (alt := attributes.get("alt", "").strip()) else ""))
+            self._add_picture(attributes)
         elif tag == "pre" and not self._tables and self._code is None:
             self._code = []
         else:
@@ -187,6 +199,12 @@ class Visible:
             self._frame.letters += letters
             self._frame.link_letters += letters if self._links else 0
         self._flow.parts.append(MARKS.sub(" ", text))
+
+    def _add_picture(self, attributes: Mapping[str, str]) -> None:
+        alternative = attributes.get("alt", "").strip()
+        self._add(one_line(f"[Image: {alternative}]" if alternative else ""))
+        if self._describe_picture and (line := self._describe_picture(attributes.get("src", ""))):
+            self._add(f" {line} ")
 
     def _close_frame(self) -> None:
         """End a header or footer of the page: one of links is navigation."""
@@ -321,10 +339,10 @@ def _first(headings: Iterator[TextPosition]) -> str:
     return next((position.headings[-1] for position in headings), "")
 
 
-def read_html(text: str) -> HtmlPage:
+def read_html(text: str, *, describe_picture: Callable[[str], str] | None = None) -> HtmlPage:
     """Return title and visible text of a page, without its navigation; all of it if there is nothing else."""
     data = text.encode("utf-8", errors="replace")
-    page = visible(data, "utf-8", with_navigation=False)
+    page = visible(data, "utf-8", with_navigation=False, describe_picture=describe_picture)
     content = page.text()
     title = " ".join((page.title or page.heading).split())
     if not content and page.left_out:

@@ -21,6 +21,7 @@ from conspectus.settings import RECORDS, Settings
 from conspectus.sources.files import ocr
 from conspectus.sources.files.extract import Extract
 from conspectus.sources.files.file_kinds import binary_kind, format_named, is_text_named_as_binary
+from conspectus.sources.files.html_photos import PHOTO_ADDRESS
 from conspectus.sources.files.ignore_rules import IgnoreRules, rules_above, rules_in
 from conspectus.sources.files.member_reader import MemberFile, MemberReader
 from conspectus.sources.files.parser_children import Children
@@ -105,7 +106,11 @@ class LocalFiles:
             if is_caption_file(plain.text, name):
                 return ParsedFile((), plain.encoding, has_captions=True), None
             kind = media_type_of_text(plain.text, name)
-            documents, notice = parse_text(plain.text, name=name, path=path, kind=kind)
+            if kind == "text/html" and PHOTO_ADDRESS in plain.text and ocr.is_installed():
+                page = self._children.read("page", plain.text.encode(errors="replace"), name)
+                documents, notice = extracted(page, name=name, path=path)
+            else:
+                documents, notice = parse_text(plain.text, name=name, path=path, kind=kind)
             notices = [*plain.warnings, *([notice] if notice else [])]
             if is_misnamed:
                 notices.append(f"is no {format_named(name)}, in spite of its name; it was read as {kind}")

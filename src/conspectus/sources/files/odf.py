@@ -5,6 +5,7 @@ from dataclasses import field
 from typing import Any, TypeAlias
 
 from conspectus.deferred import dataclass
+from conspectus.sources.files.exif import photo_line
 from conspectus.sources.files.extract import (
     PAGE_BREAK,
     Extract,
@@ -285,6 +286,8 @@ class _Reader:
         for node in element:
             if local(node) == "object":
                 yield from read_object(self.archive, node)
+            elif local(node) == "image":
+                yield photo_line(self.archive.read(attribute(node, "href")))
         descriptions = (node.text for node in element if local(node) == "desc" and node.text)
         yield from (f"[Image: {one_line(text)}]" for text in descriptions)
 

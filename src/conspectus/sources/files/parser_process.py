@@ -18,13 +18,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, BinaryIO, TypeAlias
 
+from conspectus.sources.files import exif, outlook
 from conspectus.sources.files.docx import read_word
 from conspectus.sources.files.email import read_mail, read_mailbox
 from conspectus.sources.files.epub import read_book
 from conspectus.sources.files.extract import Extract, Limits, Oversized, Refused, Unsupported
+from conspectus.sources.files.html_photos import read_page_with_photos
 from conspectus.sources.files.ocr import Recognizer, RecognizerNeeded, UnloadedRecognizer, load_recognizer
 from conspectus.sources.files.odf import read_open_document
-from conspectus.sources.files.outlook import load_library, read_message
+from conspectus.sources.files.outlook import read_message
 from conspectus.sources.files.pdf import read_pdf
 from conspectus.sources.files.pictures import read_picture
 from conspectus.sources.files.pptx import read_slides
@@ -56,7 +58,8 @@ def main() -> None:
         except LookupError:
             continue
     mimetypes.init(files=())
-    load_library()
+    outlook.load_library()
+    exif.load_library()
     recognizer = load_recognizer(*sys.argv[1:]) if len(sys.argv) > 1 else None
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (COMPLAINTS, COMPLAINTS))
@@ -176,6 +179,7 @@ READERS: Mapping[str, Callable[[bytes, Limits], Extract]] = {
     "office": _office,
     "compound": _compound,
     "workbook": _old_workbook,
+    "page": lambda data, _: read_page_with_photos(data),
     "mail": lambda data, _: read_mail(data),
     "mailbox": read_mailbox,
     "tar": read_tar,

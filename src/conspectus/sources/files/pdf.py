@@ -10,6 +10,7 @@ from conspectus.model.records import TextPosition
 from conspectus.sources.files.extract import Extract, Refused, left_out_notice
 from conspectus.sources.files.ocr import NOT_INSTALLED, PageReader
 from conspectus.sources.files.pdf_pages import PageSpans, drop_running_heads, page_regions, page_spans
+from conspectus.sources.files.pdf_pictures import picture_lines
 from conspectus.sources.files.pdf_text import TextStyle, continue_tables, render_regions
 from conspectus.sources.files.scans import (
     describe_recognition,
@@ -35,7 +36,11 @@ def read_pdf(data: bytes, recognizer: PageReader | None = None, *, problem: str 
         spans = [_page_spans(document, index) for index in range(len(document))]
         layers, left_out = _page_texts(spans)
         scans = recognize_scans(document, layers, recognizer)
-        pages = [scans.text(index) or layer for index, layer in enumerate(layers)]
+        pictures = picture_lines(document, data)
+        pages = [
+            BETWEEN.join(filter(None, [scans.text(index) or layer, lines]))
+            for index, (layer, lines) in enumerate(zip(layers, pictures, strict=True))
+        ]
         bookmarks = list(_bookmarks(document, len(pages)))
         title = " ".join(_clean(document.get_metadata_value("Title")).split())
     except pypdfium2.PdfiumError as error:

@@ -1,17 +1,12 @@
-"""Pictures: their text by OCR, and the date, description, author and camera of their EXIF.
-
-The position (GPS) is never read: whoever can read the document would learn where somebody lives.
-"""
+"""Pictures: their text by OCR, and the date, description, author and camera of their EXIF."""
 
 import io
-import re
 import struct
 import warnings
-from collections.abc import Mapping
-from typing import Any
 
 from conspectus.errors import optional
 from conspectus.model.records import TextPosition
+from conspectus.sources.files.exif import exif_fields
 from conspectus.sources.files.extract import Extract, Refused
 from conspectus.sources.files.ocr import EXTRA, LANCZOS, Image, RecognizedPage, Recognizer
 from conspectus.sources.files.scans import Scans, describe_recognition, recognition_notices, with_boxes
@@ -22,12 +17,7 @@ MAX_PICTURE_PIXELS = 100_000_000
 MAX_FRAMES = 2_000
 MIN_SHARP_PIXELS = 1_500_000
 """Smaller pictures are enlarged: the letters of a screenshot are too small for Tesseract."""
-MAX_FIELD_LENGTH = 1_000
 BETWEEN = "\n\n"
-DESCRIPTION, MAKE, MODEL, CHANGED, ARTIST = 0x010E, 0x010F, 0x0110, 0x0132, 0x013B
-EXIF, TAKEN, OFFSET = 0x8769, 0x9003, 0x9011
-_TIME = re.compile(r"(\d{4}):(\d\d):(\d\d) (\d\d:\d\d:\d\d)")
-_OFFSET = re.compile(r"[+-]\d\d:\d\d")
 
 
 def read_picture(data: bytes, recognizer: Recognizer) -> Extract:
@@ -48,7 +38,7 @@ def read_picture(data: bytes, recognizer: Recognizer) -> Extract:
 
 
 def _read_frames(picture: Image, recognizer: Recognizer) -> Extract:
-    fields = _exif_fields(picture)
+    fields = exif_fields(picture)
     frames = min(getattr(picture, "n_frames", 1), MAX_FRAMES) if picture.format == "TIFF" else 1
     text = fields.pop("description", "")
     recognized: list[tuple[int, RecognizedPage]] = []
@@ -94,25 +84,3 @@ def _on_white(picture: Image) -> Image:
     layer = picture.convert("RGBA")
     paper = optional("PIL.Image", EXTRA, "pillow").new("RGBA", layer.size, "white")
     return optional("PIL.Image", EXTRA, "pillow").alpha_composite(paper, layer).convert("L")
-
-
-def _exif_fields(picture: Image) -> dict[str, str]:
-    """Return the description, artist, camera, and the time that a picture was taken at."""
-    tags = picture.getexif()
-    taken_tags = tags.get_ifd(EXIF)
-    camera = " ".join(dict.fromkeys(f"{_text_of(tags, MAKE)} {_text_of(tags, MODEL)}".split()))
-    time = _TIME.match(_text_of(taken_tags, TAKEN) or _text_of(tags, CHANGED))
-    offset = _OFFSET.fullmatch(_text_of(taken_tags, OFFSET))
-    fields = {
-        "description": _text_of(tags, DESCRIPTION),
-        "artist": _text_of(tags, ARTIST),
-        "camera": camera,
-        "taken": "{}-{}-{}T{}".format(*time.groups()) + (offset[0] if offset else "") if time else "",
-    }
-    return {name: value for name, value in fields.items() if value}
-
-
-def _text_of(tags: Mapping[int, Any], tag: int) -> str:
-    """Return a text of the EXIF on one line; empty if it is none, or has only blanks."""
-    text = tags.get(tag, "")
-    return " ".join(text.replace("\0", " ").split())[:MAX_FIELD_LENGTH] if isinstance(text, str) else ""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from conspectus.deferred import dataclass
+from conspectus.sources.files.exif import photo_line
 from conspectus.sources.files.extract import (
     PAGE_BREAK,
     Extract,
@@ -93,6 +94,9 @@ class _Slide:
         names = (node for node in shape.iter() if local(node) == "cNvPr")
         description = one_line(" ".join(attribute(properties, "descr") for properties in names))
         yield f"[Image: {description}]" if description else ""
+        for node in shape.iter():
+            if local(node) == "blip" and attribute(node, "embed") in links:
+                yield photo_line(self.archive.read(links[attribute(node, "embed")].target))
 
     def _graphic(self, frame: Any, links: Mapping[str, Relation]) -> Iterator[str]:
         for node in frame.iter():

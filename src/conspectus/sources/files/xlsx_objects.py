@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from conspectus.sources.files.exif import photo_line
 from conspectus.sources.files.extract import one_line, plain
 from conspectus.sources.files.office_texts import MARGIN_ELEMENTS, header_text, is_threaded_copy
 from conspectus.sources.files.zip_xml import (
@@ -43,6 +44,8 @@ def _drawings(archive: Archive, part: str) -> Iterator[str]:
             yield plain(paragraphs_of(node))
         elif name == "cNvPr" and attribute(node, "descr").strip():
             yield f"[Image: {one_line(attribute(node, 'descr'))}]"
+        elif name == "blip" and attribute(node, "embed") in links:
+            yield photo_line(archive.read(links[attribute(node, "embed")].target))
         elif name == "chart" and attribute(node, "id") in links:
             yield from chart(archive.xml(links[attribute(node, "id")].target))
         elif name == "relIds" and attribute(node, "dm") in links:
