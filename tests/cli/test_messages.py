@@ -174,6 +174,15 @@ def test_messages_without_times_are_shown_in_their_order(shell: Shell) -> None:
     assert [message["text"] for message in messages] == ["note 1", "note 2", "note 3"]
 
 
+def test_messages_with_and_without_times_are_all_shown(shell: Shell) -> None:
+    rows = [{"channel": "old", "text": f"note {n}"} for n in range(3)]
+    rows[1]["time"] = "2024-01-01T10:00:00Z"
+    (shell.folder / "log.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert shell("messages", "import", shell.folder / "log.jsonl").code == 0
+    messages = shell("messages", "list", "old", "--json").json
+    assert [message["text"] for message in messages] == ["note 0", "note 2", "note 1"]
+
+
 def test_what_is_said_cannot_forge_the_screen(shell: Shell) -> None:
     shell(
         "messages",

@@ -73,6 +73,13 @@ def test_on_a_server(remote: Remote) -> None:
     run_commands(remote, remote.shell.folder)
 
 
+def test_chunks_of_captions_are_counted(shell: Shell, remote: Remote) -> None:
+    (shell.folder / "gate.srt").write_text(GATE, encoding="utf-8")
+    for run in (shell, remote):
+        report = run("add", shell.folder / "gate.srt", "--json").json
+        assert (report["added"], report["chunks"], [*report["streams"].values()]) == (3, 3, [3])
+
+
 def test_lines_of_captions_are_what_the_server_takes_in(shell: Shell) -> None:
     import_captions(shell, shell.folder)
     exported = shell("streams", "captions", "gate", "--ndjson")

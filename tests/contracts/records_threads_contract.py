@@ -86,7 +86,7 @@ class ThreadsContract:
                 await attempt
 
     async def test_the_newest_of_a_source(self, records: Records, stocked: None) -> None:
-        """By event time, whatever the thread; of equal times the one stored later."""
+        """By event time, whatever the thread; of equal times the one stored later; then those without."""
         await records.put_source(notes("other"))
         await records.write(
             [
@@ -100,7 +100,7 @@ class ThreadsContract:
             ]
         )
         latest = await records.latest(NOTES, limit=100)
-        assert texts(latest) == ["1 ", "3", "2", "4"]
+        assert texts(latest) == ["1 ", "3", "2", "4", "x"]
         assert list(latest) == await records.hydrate([stored.chunk.id for stored in latest])
         assert texts(await records.latest(NOTES, limit=2)) == ["1 ", "3"]
         assert list(await records.latest(SourceId("gone"), limit=2)) == []
@@ -128,15 +128,28 @@ class ThreadsContract:
             assert texts(newest) == [f"{9 - number}" for number in range(10)]
             await records.delete([stored.document.id for stored in newest])
 
+    async def test_the_newest_before_some_document_where_some_have_no_time(
+        self, records: Records, stocked: None
+    ) -> None:
+        """The pages hold all, those without a time after the others, wherever a page ends."""
+        timed = [message(f"t{n}", f"{n}", minute=n, sequence=50 - n) for n in (3, 4, 5)]
+        counted = [message(f"c{n}", f"{n}", minute=None, sequence=n) for n in range(3)]
+        await records.write([counted[0], timed[0], counted[1], *timed[1:], counted[2]])
+        for limit in range(1, 7):
+            newest = list(await records.latest(NOTES, limit=limit))
+            while page := await records.latest(NOTES, limit=limit, before=newest[-1].document):
+                newest += page
+            assert texts(newest) == ["5", "4", "3", "2", "1", "0"]
+
     async def test_the_newest_where_there_are_no_times(self, records: Records, stocked: None) -> None:
-        """By sequence, and only then."""
+        """By sequence, after all that have a time."""
         await records.write(
             [message(f"{9 - number}", f"{number}", minute=None, sequence=number) for number in range(4)]
         )
         assert texts(await records.latest(NOTES, limit=3)) == ["3", "2", "1"]
         assert list(await records.latest(NOTES, limit=3, until=NOON)) == []
         await records.write([message("dated", "x")])
-        assert texts(await records.latest(NOTES, limit=3)) == ["x"]
+        assert texts(await records.latest(NOTES, limit=3)) == ["x", "3", "2"]
 
     async def test_how_documents_begin(self, records: Records, stocked: None) -> None:
         """In the order asked, with neighbors; what is empty or not there is left out."""

@@ -3,6 +3,7 @@
 import json
 import zipfile
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from email.message import EmailMessage
 from pathlib import Path
@@ -10,10 +11,13 @@ from pathlib import Path
 import pytest
 from tests.office_samples import docx, paragraph, pptx, shape
 from tests.outlook_samples import BODY, FILE_BYTES, FILE_NAME, SUBJECT, outlook_message
+from tests.support.engine_samples import AnyEngine
+from tests.support.served import served
 
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import NotFound, UnreadableFile
+from conspectus.web.app import application
 
 SETTINGS = replace(Settings(), embedder="none", max_metadata_bytes=500)
 
@@ -53,9 +57,24 @@ async def test_files_are_added_skipped_when_unchanged_and_replaced_when_changed(
 async def test_only_prune_removes_what_is_gone(engine: Engine, folder: Path) -> None:
     await engine.documents.add_files([folder])
     (folder / "deep" / "b.txt").unlink()
-    assert (await engine.documents.add_files([folder])).pruned == 0
-    assert (await engine.documents.add_files([folder], prune=True)).pruned == 1
+    unpruned = await engine.documents.add_files([folder])
+    assert (unpruned.pruned, unpruned.missing) == (0, 1)
+    pruned = await engine.documents.add_files([folder], prune=True)
+    assert (pruned.pruned, pruned.missing) == (1, 0)
     assert await list_keys(engine) == {"a.md"}
+    assert (await engine.documents.add_files([folder])).missing == 0
+
+
+async def test_only_files_of_the_folder_that_is_added_are_missing(engine: Engine, folder: Path) -> None:
+    notes = folder.parent / "notes.md"
+    notes.write_text("about notes", encoding="utf-8")
+    await engine.documents.add_files([folder, notes], source="both")
+    for file in (folder / "a.md", notes):
+        file.rename(file.with_name("z.md"))
+    report = await engine.documents.add_files([folder], source="both")
+    assert (report.added, report.missing) == (1, 1)
+    named = await engine.documents.add_files([folder / "z.md"], source="both")
+    assert (named.added, named.missing) == (1, 0)
 
 
 async def test_pruning_one_folder_leaves_the_others_alone(
@@ -273,14 +292,28 @@ async def test_a_message_that_cannot_be_stored_names_its_attachments(engine: Eng
     assert [failure.code for failure in report.failures] == ["too_large", "not_found"]
 
 
-async def test_a_file_whose_name_is_masked_is_not_pruned_while_it_is_there(tmp_path: Path) -> None:
-    settings = replace(Settings(), embedder="none", sensitive="emails=mask")
+@asynccontextmanager
+async def open_masking(folder: Path, *, is_remote: bool) -> AsyncIterator[AnyEngine]:
+    """Open an engine that masks addresses, here or on a server."""
+    settings = replace(Settings(), embedder="none", sensitive="emails=mask", log_level="critical")
+    async with conspectus.open(folder, settings=settings) as engine:
+        if not is_remote:
+            yield engine
+            return
+        async with served(application(engine, settings)) as url, conspectus.connect(url) as remote:
+            yield remote
+
+
+@pytest.mark.parametrize("is_remote", [False, True])
+async def test_a_file_whose_name_is_masked_is_not_pruned_while_it_is_there(
+    tmp_path: Path, is_remote: bool
+) -> None:
     (tmp_path / "in").mkdir()
     records = '[{"id": 1, "text": "one"}, {"id": 2, "text": "two"}]'
     letter, table = tmp_path / "in" / "ann@example.org.txt", tmp_path / "in" / "bo@example.org.json"
     letter.write_text("The boat is red.", encoding="utf-8")
     table.write_text(records, encoding="utf-8")
-    async with conspectus.open(tmp_path / "store", settings=settings) as engine:
+    async with open_masking(tmp_path / "store", is_remote=is_remote) as engine:
         first = await engine.documents.add_files([tmp_path / "in"])
         again = await engine.documents.add_files([tmp_path / "in"], prune=True)
         assert (first.added, again.unchanged, again.pruned) == (3, 3, 0)
@@ -292,18 +325,20 @@ async def test_a_file_whose_name_is_masked_is_not_pruned_while_it_is_there(tmp_p
         assert (await engine.documents.add_files([tmp_path / "in"], prune=True)).pruned == 1
 
 
-async def test_records_that_left_a_file_with_a_masked_name_are_deleted(tmp_path: Path) -> None:
-    settings = replace(Settings(), embedder="none", sensitive="emails=mask")
+@pytest.mark.parametrize("is_remote", [False, True])
+async def test_records_that_left_a_file_with_a_masked_name_are_deleted(
+    tmp_path: Path, is_remote: bool
+) -> None:
     (tmp_path / "in").mkdir()
     files = [tmp_path / "in" / f"{name}@example.org.json" for name in ("ann", "bo", "cy")]
     for file in files:
         file.write_text('[{"id": 1, "text": "one"}, {"id": 2, "text": "two"}]', encoding="utf-8")
-    async with conspectus.open(tmp_path / "store", settings=settings) as engine:
+    async with open_masking(tmp_path / "store", is_remote=is_remote) as engine:
         assert (await engine.documents.add_files([tmp_path / "in"])).added == 6
         files[0].write_text('[{"id": 2, "text": "two"}]', encoding="utf-8")
         files[1].unlink()
         again = await engine.documents.add_files([tmp_path / "in"])
-        assert (again.unchanged, again.pruned) == (3, 1)
+        assert (again.unchanged, again.pruned, again.missing) == (3, 1, 2)
         keys = {document.key for document in (await engine.documents.list()).documents}
         assert keys == {*(f"{name}@example.org.json#{number}" for name in ("bo", "cy") for number in (1, 2)),
                         "ann@example.org.json#2"}  # fmt: skip

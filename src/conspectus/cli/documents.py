@@ -16,9 +16,9 @@ from conspectus.cli.options import Purge, Selection, Wait, Yes
 from conspectus.cli.output import cell, erasure_text, progress, rows_table, write
 from conspectus.cli.session import NewSession, Session
 from conspectus.cli.text_input import STDIO, read_text
-from conspectus.errors import InvalidInput, UnreadableFile
+from conspectus.errors import InvalidInput, NotFound, PermissionDenied, UnreadableFile
 from conspectus.model.files import FilePage, FileText, GrepResult, expand_home, path_of
-from conspectus.model.filter import EVERYTHING, And, In
+from conspectus.model.filter import EVERYTHING, And, Eq, In
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.quarantine import QuarantinePage
 from conspectus.model.records import Receipt, Source, Written
@@ -73,6 +73,9 @@ def add(
     session.note_quarantined(written)
     session.note_by_name(report.notices)
     session.note_by_name({name: f"skipped, {reason}" for name, reason in report.skipped_files.items()})
+    if report.missing:
+        missing = format_count(report.missing, "document")
+        session.note(f"{missing} of files that are gone or ignored now: --prune deletes")
     session.show(report, files_table(report))
     if report.failures:
         raise typer.Exit(PARTIAL)
@@ -110,11 +113,35 @@ def delete(
     where = session.build_filter(selection)
     if not ids and where == EVERYTHING:
         raise InvalidInput("delete", "give ids, --filter or --source")
-    where = And((where, In("document", tuple(ids)))) if ids else where
+    if ids:
+        if not yes:
+            _require_documents(session, ids)
+        where = And((where, In("document", tuple(ids))))
     count = session.engine.documents.count(collection=session.collection, filter=where)
     confirm(f"Delete {format_count(count, 'document')}, and quarantined ones that match?", yes=yes)
     receipt = session.engine.documents.delete_by_filter(where, collection=session.collection, purge=purge)
     session.show(receipt, receipt_line(receipt), matches=receipt.documents)
+
+
+def _require_documents(session: Session, ids: Sequence[str]) -> None:
+    """Raise NotFound for an id that no document of the collection has, before the question."""
+    documents, collection = session.engine.documents, session.collection
+    missing = [
+        id
+        for id in dict.fromkeys(ids)
+        if not documents.count(collection=collection, filter=Eq("document", id))
+    ]
+    after: str | None = None
+    while missing:
+        try:
+            page = documents.list_quarantined(collection=collection, after=after)
+        except PermissionDenied:
+            raise NotFound("document", missing[0]) from None
+        quarantined = {document.id for document in page.documents}
+        missing = [id for id in missing if id not in quarantined]
+        after = page.next
+        if missing and after is None:
+            raise NotFound("document", missing[0])
 
 
 def head(

@@ -180,11 +180,11 @@ def _number_of(batch: Sequence[NumberedLine], position: int) -> int:
 
 
 def _select_matching(quarantined: Sequence[Quarantined], where: Filter) -> list[Quarantined]:
-    """Return the quarantined documents of a source, or also of files of it."""
+    """Return the quarantined documents of a source, or of some keys in it."""
     return [
         document
         for document in quarantined
-        if matches(where, {"source": document.source, "metadata": document.metadata})
+        if matches(where, {"source": document.source, "key": document.key})
     ]
 
 

@@ -126,7 +126,7 @@ def _combine_reports(reports: Sequence[CaptionImport]) -> CaptionImport:
     total = CaptionImport({}, 0, 0, 0)
     for report in reports:
         streams.update(report.streams)
-        names = ("added", "replaced", "unchanged", "failures", "notices", "skipped")
+        names = ("added", "replaced", "unchanged", "failures", "notices", "skipped", "chunks")
         total = replace(total, **{name: getattr(total, name) + getattr(report, name) for name in names})
     skipped_files = {name: reason for report in reports for name, reason in report.skipped_files.items()}
     return replace(total, streams=dict(streams), skipped_files=skipped_files)

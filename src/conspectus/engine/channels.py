@@ -142,7 +142,8 @@ class ChannelService(Service):
     ) -> list[ChannelMessage]:
         """Return the newest messages of a channel, oldest first. Raises NotFound.
 
-        With `before`, the id of a message, only those that were written before it.
+        Messages without a time come before all others, in the order of their sequence. With `before`, the id
+        of a message, only those that come before it.
         """
         access = await self._authorized.collection(collection)
         source = await self._authorized.require_source(access, channel)

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeAlias, Unpack
 
@@ -24,11 +23,10 @@ from conspectus.ingest.files import Intake, Root, add_files_below, resolve_desti
 from conspectus.ingest.open_indexes import IndexTiming
 from conspectus.ingest.plain_texts import as_documents
 from conspectus.ingest.quarantine import restore_document, to_quarantined
-from conspectus.ingest.sensitive import mask_for_lookup
 from conspectus.model.annotations import Example, Length
 from conspectus.model.captions import CaptionImport
 from conspectus.model.filter import EVERYTHING, And, DocumentFilter, Eq, Filter, Or, require_document_fields
-from conspectus.model.ids import EXAMPLE_ID, CollectionId
+from conspectus.model.ids import EXAMPLE_ID
 from conspectus.model.jobs import Upload
 from conspectus.model.parameters import (
     MAX_LIST,
@@ -113,10 +111,6 @@ class DocumentService(Service):
         await self._context.embed_in(access, wait=wait, progress=progress)
         return written
 
-    def _mask_name(self, collection: CollectionId, name: str) -> str:
-        """Return the name of a file as the metadata of its documents have it."""
-        return mask_for_lookup(self._parts.settings.sensitive, "documents.metadata", name, collection)
-
     async def add_files(
         self,
         paths: Iterable[str | Path],
@@ -130,8 +124,9 @@ class DocumentService(Service):
         """Add files and folders. Unchanged files are skipped; failures are reported at the end.
 
         A subtitle file or a recording becomes a stream of captions, as in `streams.import_captions`.
-        Each folder is a source of its own unless `source` names one. `prune` deletes documents of files that
-        are gone. Raises UnreadableFile for a path that does not exist.
+        Each folder is a source of its own unless `source` names one. Documents of files that are gone or
+        ignored now are counted as `missing`; `prune` deletes them. Raises UnreadableFile for a path that does
+        not exist.
         """
         if not self._person.owner:
             raise PermissionDenied("read files of the machine that holds the store", "its owner account")
@@ -151,14 +146,7 @@ class DocumentService(Service):
                 for document in page:
                     yield document
 
-        await add_files_below(
-            intake,
-            roots,
-            read_stored,
-            self.delete,
-            prune=prune,
-            stored_name=partial(self._mask_name, stored_collection.id),
-        )
+        await add_files_below(intake, roots, read_stored, self.delete, prune=prune)
         stream_files = intake.take_stream_files()
         if stream_files and self._import_captions is not None:
             intake.count_captions(await self._import_captions(stream_files, stored_collection.id, progress))

@@ -60,12 +60,14 @@ class CaptionCounts:
     notices: list[str] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     skipped: dict[str, str] = field(default_factory=dict)
+    chunks: int = 0
 
     def count(self, stream: str, written: Sequence[Written]) -> None:
         """Take note of what was written."""
         self.streams[stream] = self.streams.get(stream, 0) + len(written)
         for caption in written:
             self.outcomes["replaced" if caption.outcome == "updated" else caption.outcome] += 1
+            self.chunks += caption.chunks
 
     def fail(self, name: str, fault: ConspectusError, *, skips: bool) -> None:
         """Add a file that could not be imported; `skips` counts one without captions as skipped."""
@@ -84,6 +86,7 @@ class CaptionCounts:
             notices=notices,
             skipped=len(self.skipped),
             skipped_files=self.skipped,
+            chunks=self.chunks,
         )
 
 

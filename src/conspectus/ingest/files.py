@@ -22,7 +22,8 @@ from conspectus.ingest.captions import HAS_CAPTIONS, recordings_with_captions
 from conspectus.ingest.document_fields import message_id
 from conspectus.model.captions import CaptionImport
 from conspectus.model.files import expand_home
-from conspectus.model.filter import And, Eq, Filter, In, Or
+from conspectus.model.filter import And, Between, Eq, Filter
+from conspectus.model.filter_operands import folders_of
 from conspectus.model.ids import DocumentId
 from conspectus.model.jobs import Upload
 from conspectus.model.quarantine import Quarantined, as_given, quarantine_notice
@@ -32,16 +33,14 @@ from conspectus.ports import Files, FoundFile, ParsedFile, Progress
 from conspectus.ports.web import Fetched
 from conspectus.text.urls import parse_url
 
-MAX_FOLDERS = 50
-"""Archives and messages whose files one query looks for."""
+AFTER_SLASH = "0"
+"""Follows the characters that the keys of records and members have after the name of their file."""
 
 Write = Callable[[Sequence[NewDocument], Source], Awaitable[Sequence[Written]]]
 """Writes documents into a source."""
 Stored = Callable[[Filter], AsyncIterator[Document | Quarantined]]
 """Yields the stored documents that match."""
 Delete = Callable[[Sequence[DocumentId]], Awaitable[object]]
-StoredName = Callable[[str], str]
-"""Returns the name of a file as the metadata of its documents have it."""
 
 
 @dataclass(slots=True)
@@ -165,6 +164,7 @@ class Intake:
             added=report.added + imported.added,
             replaced=report.replaced + imported.replaced,
             unchanged=report.unchanged + imported.unchanged,
+            chunks=report.chunks + imported.chunks,
             failures=(*report.failures, *failures),
             notices={**report.notices, **_split_names(imported.notices)},
             streams=imported.streams,
@@ -235,13 +235,12 @@ async def add_files_below(
     delete: Delete,
     *,
     prune: bool,
-    stored_name: StoredName = str,
 ) -> FilesReport:
     """Ingest every file below the roots, then delete what their files no longer hold.
 
-    Archives, mailboxes and messages hold the files inside them. With `prune`, the documents of files that are
-    gone are deleted too. `stored_name` masks names as the collection does. A path that does not exist raises
-    UnreadableFile before anything is written.
+    Archives, mailboxes and messages hold the files inside them. The documents of files that are gone are
+    counted, and with `prune` they are deleted. A path that does not exist raises UnreadableFile before
+    anything is written.
     """
     files = [(root, file) for root in roots for file in intake.files.discover([root.path])]
     for done, (root, file) in enumerate(files):
@@ -251,50 +250,64 @@ async def add_files_below(
             await intake.flush(root)
     intake.tell(len(files), len(files))
     for source in dict.fromkeys(root.source.id for root in roots):
-        mine = [root for root in roots if root.source.id == source]
-        walk = _find_missing_files(stored, mine, prune=prune, stored_name=stored_name)
-        missing = [document.id async for document in walk]
-        gone = list(dict.fromkeys(missing))
-        for start in range(0, len(gone), BATCH_DOCUMENTS):
-            await delete(gone[start : start + BATCH_DOCUMENTS])
-        for _ in gone:
+        outdated = await _find_outdated(stored, [root for root in roots if root.source.id == source])
+        deleted = list(outdated.of_read_files)
+        if prune:
+            deleted += outdated.of_missing_files
+        else:
+            missing = intake.report.missing + len(outdated.of_missing_files)
+            intake.report = replace(intake.report, missing=missing)
+        for start in range(0, len(deleted), BATCH_DOCUMENTS):
+            await delete(deleted[start : start + BATCH_DOCUMENTS])
+        for _ in deleted:
             intake.count("pruned")
     return intake.report
 
 
-async def _find_missing_files(
-    stored: Stored, roots: Sequence[Root], *, prune: bool, stored_name: StoredName
-) -> AsyncIterator[Document | Quarantined]:
-    """The stored documents of one source whose files were deleted or no longer contain them."""
-    keys: dict[str, set[str]] = {}
-    for root in roots:
-        for name in root.parsed:
-            keys.setdefault(name, set()).update(root.keys)
-    in_source = Eq("source", roots[0].source.id)
-    masked = {stored_name(name) for name in keys} - keys.keys()
-    names = sorted({*keys, *masked})
-    parts = range(0, len(names), BATCH_DOCUMENTS)
-    of_files = [And((in_source, In(("path",), tuple(names[at : at + BATCH_DOCUMENTS])))) for at in parts]
-    containers = sorted(name for root in roots for name in root.containers)
-    inside = [
-        And((in_source, Or(tuple(Eq("folder", name) for name in containers[at : at + MAX_FOLDERS]))))
-        for at in range(0, len(containers), MAX_FOLDERS)
-    ]
-    for where in [in_source] if prune else [*of_files, *inside]:
+class OutdatedDocuments:
+    """Stored documents of one source that their files no longer contain, or whose files are gone.
+
+    `of_read_files` includes documents of files that are gone from an archive or a message that was read.
+    """
+
+    def __init__(self, roots: Sequence[Root]) -> None:
+        self.of_read_files: dict[DocumentId, None] = {}
+        self.of_missing_files: dict[DocumentId, None] = {}
+        self._roots = roots
+        self._containers = {name for root in roots for name in root.containers}
+        self._keys: dict[str, set[str]] = {}
+        for root in roots:
+            for name in root.parsed:
+                self._keys.setdefault(name, set()).update(root.keys)
+
+    def check(self, id: DocumentId, key: str, path: str) -> None:
+        """Take a stored document if it is outdated. Its file has the name `path`, unless that is masked."""
+        name = _file_of(path, key, self._roots)
+        if name in self._keys:
+            if key not in self._keys[name]:
+                self.of_read_files[id] = None
+        elif any(root.has_lost(name) for root in self._roots):
+            is_inside = not self._containers.isdisjoint(folders_of(name) or ())
+            documents = self.of_read_files if is_inside else self.of_missing_files
+            documents[id] = None
+
+
+async def _find_outdated(stored: Stored, roots: Sequence[Root]) -> OutdatedDocuments:
+    outdated = OutdatedDocuments(roots)
+    for where in dict.fromkeys(_filter_below(root) for root in roots):
         async for document in stored(where):
             original = as_given(document) if isinstance(document, Document) else document
             path = original.metadata.get("path")
-            if not isinstance(path, str):
-                continue
-            path = _file_of(path, document.key, roots)
-            left_its_file = path in keys and document.key not in keys[path]
-            # Without `prune`, the filters match but files that were read, files inside of them, and others
-            # with the same masked name.
-            is_other_file = path in masked and not prune
-            if left_its_file or (
-                path not in keys and not is_other_file and any(root.has_lost(path) for root in roots)
-            ):
-                yield document
+            if isinstance(path, str):
+                outdated.check(document.id, document.key, path)
+    return outdated
+
+
+def _filter_below(root: Root) -> Filter:
+    """Return the filter of a root's documents: the key of each is the name of its file, or begins with it."""
+    name = root.prefix.removesuffix("/") if root.path.is_dir() else root.path.name
+    in_source = Eq("source", root.source.id)
+    return And((in_source, Between("key", name, f"{name}{AFTER_SLASH}"))) if name else in_source
 
 
 def _file_of(path: str, key: str, roots: Sequence[Root]) -> str:
@@ -303,7 +316,7 @@ def _file_of(path: str, key: str, roots: Sequence[Root]) -> str:
     A path that looks like an address or a number is masked as all metadata are; keys are not.
     """
     names = (path, key, key.rpartition("#")[0])
-    return next((name for name in names if any(name in root.names for root in roots)), path)
+    return next((name for name in names if any(name in root.names for root in roots)), key)
 
 
 def _split_names(notices: Iterable[str]) -> dict[str, str]:

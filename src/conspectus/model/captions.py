@@ -133,6 +133,7 @@ class CaptionTrack:
 class CaptionImport:
     """The result of an import: streams by name with the number of their captions, and counts of outcomes.
 
+    `chunks` are the chunks of the captions, by which these are found.
     `skipped` counts the files that hold no captions of a known format, or are recordings and the extra
     `audio` is missing; `skipped_files` are their names with the reasons.
     """
@@ -145,3 +146,4 @@ class CaptionImport:
     notices: tuple[str, ...] = ()
     skipped: int = 0
     skipped_files: Mapping[str, str] = field(default_factory=dict)
+    chunks: int = 0

@@ -98,6 +98,8 @@ class FileFailure:
 class FilesReport:
     """The outcomes of added files, with each failure by name.
 
+    `pruned` counts deleted documents that their file no longer contains, or whose file is gone; `missing`
+    counts stored documents of files that are gone or ignored now, which `prune` deletes.
     `skipped` counts files in folders whose format is not supported, such as images; `skipped_files` has the
     reason for each by name. `streams` are those made of subtitle files, with the number of their captions,
     which are among the numbers of outcomes.
@@ -114,6 +116,7 @@ class FilesReport:
     notices: Mapping[str, str] = field(default_factory=dict)
     skipped_files: Mapping[str, str] = field(default_factory=dict)
     streams: Mapping[str, int] = field(default_factory=dict)
+    missing: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -343,10 +343,10 @@ class Records(Timelines, Protocol):
     ) -> Sequence[StoredChunk]:
         """The first chunk of each of the newest documents of a source by event time, newest first.
 
-        Documents without text are left out, and those without an event time, unless there are no others: then
-        the order is that of sequences. Of equal times, the one stored later comes first. With `until` only
-        those of that time or before; with `before`, a document of the source, only those that follow it in
-        this order.
+        Documents without an event time follow all others, the highest sequence first. Of equal times or
+        sequences, the one stored later comes first. Documents without text are left out. With `until` only
+        those with a time, of that time or before; with `before`, a document of the source, only those that
+        follow it in this order.
         """
 
     async def beginnings(self, documents: Sequence[DocumentId]) -> Sequence[StoredChunk]:

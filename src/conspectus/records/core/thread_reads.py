@@ -39,15 +39,15 @@ _LATEST = (
     .order_by(documents.c.order_start.desc(), documents.c.number.desc())
     .limit(bindparam("maximum"))
 )
-_LATEST_BY_SEQUENCE = (
-    _FIRST_CHUNKS.where(_FROM_SOURCE)
+_LATEST_UNDATED = (
+    _FIRST_CHUNKS.where(_FROM_SOURCE, documents.c.occurred_start.is_(None))
     .order_by(documents.c.order_sequence.desc(), documents.c.number.desc())
     .limit(bindparam("maximum"))
 )
 _BEFORE_TIME = _LATEST.where(
     or_(documents.c.order_start < bindparam("until"), documents.c.number < bindparam("number"))
 )
-_BEFORE_SEQUENCE = _LATEST_BY_SEQUENCE.where(
+_UNDATED_BEFORE = _LATEST_UNDATED.where(
     documents.c.order_sequence <= bindparam("sequence"),
     or_(documents.c.order_sequence < bindparam("sequence"), documents.c.number < bindparam("number")),
 )
@@ -91,19 +91,18 @@ def latest(
 ) -> Sequence[StoredChunk]:
     _require_positive(limit)
     condition: dict[str, str | int] = {"source": source, "maximum": limit}
-    if before is not None:
-        condition |= {
-            "number": before.number,
-            "sequence": MIN_INT64 if before.sequence is None else before.sequence,
-        }
-        if before.occurred is None:
-            return stored_chunks(fetch_rows(connection, _BEFORE_SEQUENCE, condition))
-        condition["until"] = to_microseconds(before.occurred.start)
-        return stored_chunks(fetch_rows(connection, _BEFORE_TIME, condition))
-    bound = MAX_INT64 if until is None else to_microseconds(until)
-    rows = fetch_rows(connection, _LATEST, {**condition, "until": bound})
-    if not rows and until is None:
-        rows = fetch_rows(connection, _LATEST_BY_SEQUENCE, condition)
+    if before is not None and before.occurred is None:
+        condition |= {"number": before.number, "sequence": _order_sequence(before)}
+        return stored_chunks(fetch_rows(connection, _UNDATED_BEFORE, condition))
+    if before is not None and before.occurred is not None:
+        condition |= {"number": before.number, "until": to_microseconds(before.occurred.start)}
+        rows = fetch_rows(connection, _BEFORE_TIME, condition)
+    else:
+        bound = MAX_INT64 if until is None else to_microseconds(until)
+        rows = fetch_rows(connection, _LATEST, {**condition, "until": bound})
+    if until is None and len(rows) < limit:
+        rest = {"source": source, "maximum": limit - len(rows)}
+        rows = [*rows, *fetch_rows(connection, _LATEST_UNDATED, rest)]
     return stored_chunks(rows)
 
 
@@ -122,6 +121,11 @@ def _positions_to_read(anchors: Sequence[int], limit: int, total: int) -> list[i
         first = max(anchor - share // 2, 0)
         positions.update(range(first, min(first + share, total)))
     return sorted(position for position in positions if position < total)
+
+
+def _order_sequence(document: Document) -> int:
+    """Return the sequence by which a document is ordered."""
+    return MIN_INT64 if document.sequence is None else document.sequence
 
 
 def _require_positive(limit: int) -> None:
