@@ -154,8 +154,9 @@ def _open_captions(settings: Settings) -> CaptionReader:
 def local_files(settings: Settings) -> "LocalFiles":
     """Return the readers of local files, with the limits of the settings."""
     from conspectus.sources.files.local_files import LocalFiles
+    from conspectus.sources.known_exports import KnownExports
 
-    return LocalFiles(settings)
+    return LocalFiles(settings, KnownExports(settings))
 
 
 def local_counter(tokenizer: str) -> CountTokens:

@@ -38,12 +38,27 @@ HASH_CHARACTERS: Final = 16
 MEM0_ENDS: Final = (("source", "subject"), ("relationship", "relation"), ("target", "destination", "object"))
 _FRONT: Final = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _FIELD: Final = re.compile(r"^([A-Za-z][\w-]*):[ \t]+(\S.*)$", re.MULTILINE)
+_MARKS: Final = ('"entity"', '"relation"', '"blocks"', '"memory"', '"mapping"', '"chat_messages"')
+"""Texts of which each format in JSON has one."""
 ReadValue: TypeAlias = Callable[[object, str, LeftOut], Iterator[ForeignRecord]]
 
 
 def memory_files(paths: Iterable[str], settings: Settings) -> ForeignReader:
     """Return the reader of files, folders and ZIP archives, within the limits of the settings."""
     return partial(_read, tuple(map(Path, paths)), settings)
+
+
+def has_memories(text: str, name: str) -> bool:
+    """Return whether a file of JSON is an export in which a memory or a turn is found.
+
+    A list of objects with an id and a `memory` is one of mem0 only if it says whose memories they are.
+    """
+    if not any(mark in text for mark in _MARKS):
+        return False
+    value = _load(text)
+    read = _reader_of(value)
+    records = () if read is None else read(value, name, LeftOut())
+    return any(read is not _mem0 or record.place != Scope() for record in records)
 
 
 def _read(paths: Iterable[Path], settings: Settings, left: LeftOut) -> Iterator[ForeignRecord]:
@@ -104,17 +119,21 @@ def _sections(text: str, name: str) -> Iterator[ForeignRecord]:
 
 def _json(text: str, name: str, left: LeftOut) -> Iterator[ForeignRecord]:
     """Read a file of JSON, or of JSON Lines, by its content."""
-    try:
-        value = load(text)
-    except NotJson:
-        value = [load_json(line) for line in text.split("\n") if line.strip()]
-    if isinstance(value, dict) and "type" in value:
-        value = [value]
+    value = _load(text)
     read = _reader_of(value)
     if read is None:
         left.skip("files in no known format", name)
     else:
         yield from read(value, name, left)
+
+
+def _load(text: str) -> object:
+    """Return the value of JSON, or the list of those of JSON Lines."""
+    try:
+        value = load(text)
+    except NotJson:
+        value = [load_json(line) for line in text.split("\n") if line.strip()]
+    return [value] if isinstance(value, dict) and "type" in value else value
 
 
 def _reader_of(value: object) -> ReadValue | None:

@@ -1,4 +1,4 @@
-"""Files of chat exports, in a folder or a ZIP_SIGNATURES archive, within the limits of archives."""
+"""Files of chat exports, in a folder or a ZIP archive, within the limits of archives."""
 
 import os
 import stat
@@ -106,9 +106,9 @@ def open_export(path: Path, limits: Settings, notices: Notices) -> Iterator[Expo
         yield Export(name, list(_folder_files(path, limits, notices)), limits, notices)
     elif is_zip:
         with _open_zip(path, limits) as archive:
-            yield Export(path.stem, list(_list_archive(path, archive, notices)), limits, notices)
+            yield Export(path.stem, list(list_archive(path, archive, notices)), limits, notices)
     elif stat.S_ISREG(mode):
-        yield Export(path.stem, [ExportFile(path.name, _file_opener(path))], limits, notices)
+        yield Export(path.stem, [ExportFile(path.name, file_opener(path))], limits, notices)
     else:
         raise UnreadableFile(str(path), "neither a file nor a folder")
 
@@ -120,10 +120,10 @@ def _open_zip(path: Path, limits: Settings) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except FAULTS as error:
-        raise UnreadableFile(str(path), f"a damaged ZIP_SIGNATURES archive: {error}") from None
+        raise UnreadableFile(str(path), f"a damaged ZIP archive: {error}") from None
 
 
-def _list_archive(path: Path, archive: zipfile.ZipFile, notices: Notices) -> Iterator[ExportFile]:
+def list_archive(path: Path, archive: zipfile.ZipFile, notices: Notices) -> Iterator[ExportFile]:
     """Yield the files of an archive, except links, hidden files and paths that lead out of it."""
     for entry in archive.infolist():
         name = name_of(entry)
@@ -161,14 +161,15 @@ def _folder_files(folder: Path, limits: Settings, notices: Notices) -> Iterator[
                 waiting.append((Path(entry.path), f"{name}/", depth + 1))
             elif entry.is_file():
                 file_count += 1
-                yield ExportFile(name, _file_opener(Path(entry.path)))
+                yield ExportFile(name, file_opener(Path(entry.path)))
             else:
                 notices.note("pipes, sockets and devices, skipped", name)
         if file_count > limits.max_files:
             raise TooLarge("files", size=file_count, limit=limits.max_files, unit="files")
 
 
-def _file_opener(path: Path) -> Callable[[], IO[bytes]]:
+def file_opener(path: Path) -> Callable[[], IO[bytes]]:
+    """Return the function that opens a file."""
     return lambda: path.open("rb")
 
 

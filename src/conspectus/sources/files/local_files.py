@@ -8,13 +8,17 @@ fails in `parse`, so that it is reported.
 """
 
 import os
+import shlex
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import Protocol
 
 from conspectus.deferred import dataclass
-from conspectus.errors import TooLarge, UnreadableFile
+from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.model.captions import is_recording
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.settings import RECORDS, Settings
@@ -39,14 +43,26 @@ VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
 SQLITE = b"SQLite format 3\x00"
 
 
+class ExportCommands(Protocol):
+    """Finds the command that imports an export of chats or memories; None for all other files."""
+
+    def command_for_file(self, data: bytes, name: str) -> str | None:
+        """The command for a file."""
+
+    def command_for_folder(self, files: Iterable[FoundFile]) -> str | None:
+        """The command for a folder with these files."""
+
+
 @dataclass(frozen=True, slots=True)
 class LocalFiles:
     """The `Files` port for the local file system, within the limits of the settings.
 
-    Binary formats are read in a child process, and so are archives, whose members have each their reader.
+    With `exports`, exports of chats and memories are refused with the command that imports them. Binary
+    formats are read in a child process, and so are archives, whose members have each their reader.
     """
 
     settings: Settings = field(default_factory=Settings)
+    exports: ExportCommands | None = None
     _children: Children = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -90,15 +106,18 @@ class LocalFiles:
 
     def _parsed(self, data: bytes, name: str, *, path: str, charset: str | None = None) -> ParsedFile:
         """Return the documents of a file, and those of the files inside it."""
-        reader = MemberReader(self.settings, self._parse)
+        reader = MemberReader(self.settings, partial(self._parse, path))
         return reader.read(MemberFile(name, path, data), charset=charset)
 
     def _parse(
-        self, data: bytes, name: str, path: str, charset: str | None
+        self, outer_path: str, data: bytes, name: str, path: str, charset: str | None
     ) -> tuple[ParsedFile, Extract | None]:
         """Return the documents of a file without those inside it, and what its reader extracted."""
         if is_recording(name):
             return ParsedFile((), has_captions=True), None
+        command = None if self.exports is None else self.exports.command_for_file(data, name)
+        if command is not None:
+            raise _export_error(name, command, path if path == outer_path else "FILE")
         kind = binary_kind(data, name)
         is_misnamed = kind is not None and is_text_named_as_binary(data, kind)
         if kind is None or is_misnamed:
@@ -124,7 +143,7 @@ class LocalFiles:
         for path in paths:
             walk = _Walk(path.resolve(), self.settings.max_folder_depth)
             alone = FoundFile(path, path.name, _size(path), is_named=True)
-            for file in walk.files(path, 0) if path.is_dir() else [alone]:
+            for file in self._files_below(path, walk) if path.is_dir() else [alone]:
                 full_path = file.path.absolute().as_posix()
                 unique = replace(file, name=full_path) if file.name in names else file
                 if unique.name in names:
@@ -133,6 +152,14 @@ class LocalFiles:
                 if len(names) > self.settings.max_files:
                     raise TooLarge("files", size=len(names), limit=self.settings.max_files, unit="files")
                 yield unique
+
+    def _files_below(self, folder: Path, walk: "_Walk") -> Sequence[FoundFile]:
+        """Return the files of a named folder. Raises UnsupportedContent for a folder that is an export."""
+        files = list(islice(walk.files(folder, 0), self.settings.max_files + 1))
+        command = None if self.exports is None else self.exports.command_for_folder(files)
+        if command is not None:
+            raise _export_error(str(folder), command, str(folder))
+        return files
 
     def _read(self, file: FoundFile) -> bytes:
         """Return the bytes of a regular file. The size limit is checked before and during reading."""
@@ -207,6 +234,10 @@ class _Walk:
             return path.resolve().is_relative_to(self.root)
         except (OSError, RuntimeError):
             return True
+
+
+def _export_error(name: str, command: str, path: str) -> UnsupportedContent:
+    return UnsupportedContent(name, f"is an export; import it with: {command} {shlex.quote(path)}")
 
 
 def _is_data_directory(folder: Path) -> bool:
