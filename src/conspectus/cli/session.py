@@ -38,7 +38,7 @@ from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import Written
 from conspectus.settings import Settings, UnknownSetting
 from conspectus.text.counts import format_count
-from conspectus.web.warmup import frozen_gc
+from conspectus.web.warmup import freeze_gc
 
 if TYPE_CHECKING:
     from conspectus.sync import BlockingEngine
@@ -83,7 +83,7 @@ class Session:
     @cached_property
     def engine(self) -> "BlockingEngine":
         """The local or remote engine. Raises NotFound for a folder or database without data."""
-        with frozen_gc():
+        with freeze_gc():
             from conspectus import bootstrap, sync
 
         if url := self.url:
