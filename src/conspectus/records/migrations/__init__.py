@@ -1,4 +1,19 @@
-"""The history of the tables, run by Alembic; imported only when an upgrade is needed."""
+"""The history of the tables, run by Alembic; imported only when an upgrade is needed.
+
+The tables change by migrations only: `0001` is frozen, and a test compares its sum. To change them:
+
+1. If `tests/migration/stores/` has no store of the newest schema, make it: `python scripts/store_fixture.py`.
+   Later versions open, upgrade and search it.
+2. Change the tables in `records/tables/`, and set `VERSION` in `records/tables/core.py` to the next number. A
+   new column is the last of its table. It has a `server_default` if it is not nullable, because old processes
+   go on writing while new ones start.
+3. Write `versions/NNNN_what_changes.py` with `op.add_column`, `op.create_table` and `op.create_index`, which
+   work on both databases. `tests/migration` compares a migrated store with a new one, on SQLite and
+   PostgreSQL.
+
+A text column that is compared or ordered takes `String` or `Text` of `records/tables/core.py`, which have the
+collation `C` on PostgreSQL.
+"""
 
 import sqlite3
 from contextlib import closing
