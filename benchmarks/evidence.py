@@ -20,6 +20,7 @@ from feedback import measured
 from injection import injection, read_attacks, read_harmless
 from results import Result, option_parser
 from threads import ThreadFigures, threads
+from window_losses import measure_losses
 
 from conspectus.evals.evidence import BUDGETS
 from conspectus.evals.moments import DEPTHS, THRESHOLDS, VIDEO_DEPTHS
@@ -141,6 +142,11 @@ def conversations(sets: Path) -> Result:
         ["set", "questions", "recall@10", "in windows", "session hit@1", "recall@10 by kind"],
         rows,
     )
+
+
+def windows(sets: Path) -> Result:
+    """What windows of 256 to 2,048 tokens lose of the ten best, by cause."""
+    return measure_losses([sets / name for name in CONVERSATIONS[:2]], limit=334)
 
 
 def parts(sets: Path) -> Result:
@@ -310,6 +316,7 @@ def feedback(sets: Path) -> Result:
 TABLES: Mapping[str, Callable[[Path], Result]] = {
     "documents": documents,
     "conversations": conversations,
+    "windows": windows,
     "parts": parts,
     "cited": cited,
     "linked": linked,

@@ -115,6 +115,16 @@ async def measure_set(directory: Path, limit: int, stores: Path | None) -> list[
         return await measure(engine, conversation_set, keys, limit=limit, name=directory.name)
 
 
+def measure_losses(directories: Sequence[Path], limit: int, stores: Path | None = None) -> Result:
+    """Return the table of sets."""
+    rows: list[list[str]] = []
+    for directory in directories:
+        rows += asyncio.run(measure_set(directory, limit, stores))
+    title = "Percent of the evidence: among the ten best, in windows, and what windows lack of the ten best."
+    columns = ["set, tokens", "questions", "ten best", "in windows", *CAUSES]
+    return Result.of(title, columns, rows)
+
+
 def arguments_of(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """The arguments of the command line."""
     parser.add_argument("sets", nargs="+", type=Path, help="directories of conversation sets")
@@ -126,12 +136,8 @@ def arguments_of(parser: argparse.ArgumentParser) -> argparse.Namespace:
 def main() -> None:
     """Print the table of all sets."""
     arguments = arguments_of(option_parser(__doc__))
-    rows: list[list[str]] = []
-    for directory in arguments.sets:
-        rows += asyncio.run(measure_set(directory, arguments.limit, arguments.stores))
-    title = "Evidence among the ten best, in windows, and what windows lack of the ten best, by cause."
-    columns = ["set, tokens", "questions", "ten best", "in windows", *CAUSES]
-    Result.of(title, columns, rows).shown("window-losses", save=arguments.save)
+    table = measure_losses(arguments.sets, arguments.limit, arguments.stores)
+    table.shown("windows", save=arguments.save)
 
 
 if __name__ == "__main__":
