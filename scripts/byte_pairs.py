@@ -23,13 +23,13 @@ def main() -> None:
     parser.add_argument("--target", type=Path, default=TARGET)
     target = parser.parse_args().target
     for name in ENCODINGS:
-        tokens = vocabulary(name)
+        tokens = read_vocabulary(name)
         (target / f"{name}.tokens").write_bytes(pack_tokens(tokens))
         print(f"{name}: {len(tokens)} tokens")
 
 
-def vocabulary(name: str) -> list[bytes]:
-    """The tokens in the order of their ranks, which are 0, 1, 2 and so on."""
+def read_vocabulary(name: str) -> list[bytes]:
+    """Return the tokens in the order of their ranks, which are 0, 1, 2 and so on."""
     packed = (resources.files("bpe_openai") / "data" / f"{name}.tiktoken.gz").read_bytes()
     lines = [line.split() for line in gzip.decompress(packed).splitlines()]
     assert [int(rank) for _, rank in lines] == list(range(len(lines)))

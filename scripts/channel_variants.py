@@ -17,12 +17,12 @@ SEED = 7
 COUNTS = (1, 2, 3)
 _THINNED = tuple(f"thinned to {count}" for count in COUNTS)
 KINDS = ("as they are", "with seconds", "slower", "without times", *_THINNED, "thinned and changed")
-WEIGHTS = (1.0, 0.5, 0.5, 0.3, 0.15, 0.15, 0.15, 0.3)
-_LONE = 1 / 2
-_SHARE_APART = 0.5
-_SLOWEST = 4.5
-_PAUSE = (300.0, 260_000.0)
-_TEAM = (3, 6)
+KIND_WEIGHTS = (1.0, 0.5, 0.5, 0.3, 0.15, 0.15, 0.15, 0.3)
+_UNANSWERED_SHARE = 1 / 2
+_SEQUENTIAL_SHARE = 0.5
+_MAX_LOG_SLOWDOWN = 4.5
+_PAUSE_SECONDS = (300.0, 260_000.0)
+_TEAM_SIZES = (3, 6)
 _NAME = re.compile(r"[^\s:,;@<>]+")
 
 Chance = np.random.Generator
@@ -30,159 +30,175 @@ Floats = NDArray[np.float64]
 Kind = tuple[float, list[JudgedChannel]]
 
 
-def origin(name: str) -> str:
-    """The channel that a thinned one was made from."""
+def origin_of(name: str) -> str:
+    """Return the channel that a thinned one was made from."""
     return name.partition("~")[0]
 
 
-def variants(channels: Sequence[JudgedChannel]) -> list[Kind]:
-    """The channels as in KINDS, with the weight of each kind."""
+def make_variants(channels: Sequence[JudgedChannel]) -> list[Kind]:
+    """Return the channels as in KINDS, with the weight of each kind."""
     chance = np.random.default_rng(SEED)
-    busy = [
+    full_channels = [
         list(channels),
-        [_timed(_unaddressed(each, 0.5, chance), 1.0, chance) for each in channels],
-        [_slow(_unaddressed(each, 0.3, chance), chance) for each in channels],
-        [_timeless(_unaddressed(each, 0.3, chance)) for each in channels],
+        [_with_seconds(_remove_names(channel, 0.5, chance), 1.0, chance) for channel in channels],
+        [_slow_down(_remove_names(channel, 0.3, chance), chance) for channel in channels],
+        [_remove_times(_remove_names(channel, 0.3, chance)) for channel in channels],
     ]
-    quiet = [[part for each in channels for part in thinned(each, count, chance)] for count in COUNTS]
-    others = [
-        _apart(part, chance) if chance.random() < _SHARE_APART else _changed(part, chance)
-        for parts in quiet
-        for part in parts
+    thin_channels = [
+        [conversation for channel in channels for conversation in thin_channel(channel, count, chance)]
+        for count in COUNTS
     ]
-    return list(zip(WEIGHTS, [*busy, *quiet, others], strict=True))
+    varied = [
+        _separate_conversations(conversation, chance)
+        if chance.random() < _SEQUENTIAL_SHARE
+        else _vary(conversation, chance)
+        for conversations in thin_channels
+        for conversation in conversations
+    ]
+    return list(zip(KIND_WEIGHTS, [*full_channels, *thin_channels, varied], strict=True))
 
 
-def thinned(channel: JudgedChannel, count: int, chance: Chance) -> Iterator[JudgedChannel]:
-    """Some conversations that are neighbours in time, and some unanswered messages, without all others."""
+def thin_channel(channel: JudgedChannel, count: int, chance: Chance) -> Iterator[JudgedChannel]:
+    """Yield channels of some neighbouring conversations and some unanswered messages."""
     threads = list(_conversations(channel).values())
-    answered = [places for places in threads if len(places) > 1]
-    for begin in range(0, len(answered) - count + 1, count):
-        group = sorted(place for places in answered[begin : begin + count] for place in places)
-        lone = (places[0] for places in threads if len(places) == 1)
-        meanwhile = [place for place in lone if group[0] < place < group[-1] and chance.random() < _LONE]
-        yield _kept(channel, sorted(group + meanwhile), f"{channel.name}~{count}-{begin}")
+    answered = [positions for positions in threads if len(positions) > 1]
+    for start in range(0, len(answered) - count + 1, count):
+        group = sorted(position for positions in answered[start : start + count] for position in positions)
+        unanswered = (positions[0] for positions in threads if len(positions) == 1)
+        interjections = [
+            position
+            for position in unanswered
+            if group[0] < position < group[-1] and chance.random() < _UNANSWERED_SHARE
+        ]
+        yield _select_messages(channel, sorted(group + interjections), f"{channel.name}~{count}-{start}")
 
 
 def _conversations(channel: JudgedChannel) -> Mapping[str, list[int]]:
-    """The places of each conversation, the earliest one first."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for place, thread in sorted(channel.threads.items()):
-        if not channel.utterances[place].system:
-            found[thread].append(place)
-    return found
+    """Return the positions of the messages of each conversation, the earliest one first."""
+    positions: dict[str, list[int]] = defaultdict(list)
+    for position, thread in sorted(channel.threads.items()):
+        if not channel.utterances[position].system:
+            positions[thread].append(position)
+    return positions
 
 
-def _kept(channel: JudgedChannel, places: Sequence[int], name: str) -> JudgedChannel:
-    """Some messages, in a new order; one whose answered messages are all gone begins a conversation."""
-    now = {place: number for number, place in enumerate(places)}
+def _select_messages(channel: JudgedChannel, positions: Sequence[int], name: str) -> JudgedChannel:
+    """Return some messages in a new order; without its answered messages, one begins a conversation."""
+    new_positions = {position: number for number, position in enumerate(positions)}
     answers = channel.answers or {}
     return JudgedChannel(
         name,
-        tuple(channel.utterances[place] for place in places),
-        {now[place]: channel.threads[place] for place in places},
+        tuple(channel.utterances[position] for position in positions),
+        {new_positions[position]: channel.threads[position] for position in positions},
         {
-            number: frozenset(now[to] for to in answers[place] if to in now) or frozenset({number})
-            for place, number in now.items()
+            number: frozenset(
+                new_positions[answered] for answered in answers[position] if answered in new_positions
+            )
+            or frozenset({number})
+            for position, number in new_positions.items()
         },
     )
 
 
-def _changed(channel: JudgedChannel, chance: Chance) -> JudgedChannel:
-    """With seconds, slower or without times, and with fewer names."""
-    channel = _unaddressed(channel, chance.random(), chance)
+def _vary(channel: JudgedChannel, chance: Chance) -> JudgedChannel:
+    """Add seconds, slow the channel down or remove its times; remove some names."""
+    channel = _remove_names(channel, chance.random(), chance)
     kind = chance.integers(3)
     if kind == 0:
-        return _timeless(channel)
-    return _timed(channel, 1.0, chance) if kind == 1 else _slow(channel, chance)
+        return _remove_times(channel)
+    return _with_seconds(channel, 1.0, chance) if kind == 1 else _slow_down(channel, chance)
 
 
-def _apart(channel: JudgedChannel, chance: Chance) -> JudgedChannel:
-    """The conversations one after another, with pauses, among the same few people."""
-    channel = _unaddressed(_as_team(channel, chance), chance.random(), chance)
-    clock, order, instants = 0.0, list[int](), list[float]()
-    for places in _conversations(channel).values():
-        part = [channel.utterances[place] for place in places]
-        spread = _spread(part, float(np.exp(chance.uniform(0, _SLOWEST))), chance)
-        order += places
-        instants += [clock + passed for passed in spread - spread[0]]
-        clock = instants[-1] + float(np.exp(chance.uniform(*np.log(_PAUSE))))
-    return _at(_kept(channel, order, channel.name), instants)
+def _separate_conversations(channel: JudgedChannel, chance: Chance) -> JudgedChannel:
+    """Put conversations one after another, with pauses, among the same few people."""
+    channel = _remove_names(_as_team(channel, chance), chance.random(), chance)
+    clock, positions_in_order, instants = 0.0, list[int](), list[float]()
+    for positions in _conversations(channel).values():
+        utterances = [channel.utterances[position] for position in positions]
+        seconds = _spread_times(utterances, float(np.exp(chance.uniform(0, _MAX_LOG_SLOWDOWN))), chance)
+        positions_in_order += positions
+        instants += [clock + second for second in seconds - seconds[0]]
+        clock = instants[-1] + float(np.exp(chance.uniform(*np.log(_PAUSE_SECONDS))))
+    return _with_times(_select_messages(channel, positions_in_order, channel.name), instants)
 
 
 def _as_team(channel: JudgedChannel, chance: Chance) -> JudgedChannel:
-    """Every conversation among the same few people."""
-    everyone = sorted({one.author for one in channel.utterances if one.author})
-    team = chance.permutation(everyone)[: chance.integers(*_TEAM, endpoint=True)]
-    said = list(channel.utterances)
-    for places in _conversations(channel).values():
-        authors = sorted({said[place].author or "" for place in places})
-        mapped = dict(zip(authors, chance.permutation(team), strict=False))
-        names = {name.casefold(): str(mapped.get(name, f"{name}_")) for name in authors}
-        for place in places:
-            said[place] = _renamed(said[place], names)
-    return replace(channel, utterances=tuple(said))
+    """Give every conversation the same few people."""
+    everyone = sorted({utterance.author for utterance in channel.utterances if utterance.author})
+    team = chance.permutation(everyone)[: chance.integers(*_TEAM_SIZES, endpoint=True)]
+    utterances = list(channel.utterances)
+    for positions in _conversations(channel).values():
+        authors = sorted({utterances[position].author or "" for position in positions})
+        members = dict(zip(authors, chance.permutation(team), strict=False))
+        names = {name.casefold(): str(members.get(name, f"{name}_")) for name in authors}
+        for position in positions:
+            utterances[position] = _rename_people(utterances[position], names)
+    return replace(channel, utterances=tuple(utterances))
 
 
-def _renamed(said: Utterance, names: Mapping[str, str]) -> Utterance:
-    def other(found: re.Match[str]) -> str:
-        return names.get(found[0].casefold(), found[0])
+def _rename_people(utterance: Utterance, names: Mapping[str, str]) -> Utterance:
+    def new_name(match: re.Match[str]) -> str:
+        return names.get(match[0].casefold(), match[0])
 
-    author = None if said.author is None else names.get(said.author.casefold(), said.author)
-    return replace(said, author=author, text=_NAME.sub(other, said.text))
+    author = None if utterance.author is None else names.get(utterance.author.casefold(), utterance.author)
+    return replace(utterance, author=author, text=_NAME.sub(new_name, utterance.text))
 
 
-def _unaddressed(channel: JudgedChannel, share: float, chance: Chance) -> JudgedChannel:
-    """Without the names at the beginning of a share of the messages."""
-    authors = {one.author.casefold() for one in channel.utterances if one.author}
-    said = tuple(
-        replace(one, text=one.text.split(None, 1)[1])
-        if _addresses(one, authors) and chance.random() < share
-        else one
-        for one in channel.utterances
+def _remove_names(channel: JudgedChannel, share: float, chance: Chance) -> JudgedChannel:
+    """Remove the names at the beginning of a share of the messages."""
+    authors = {utterance.author.casefold() for utterance in channel.utterances if utterance.author}
+    utterances = tuple(
+        replace(utterance, text=utterance.text.split(None, 1)[1])
+        if _begins_with_name(utterance, authors) and chance.random() < share
+        else utterance
+        for utterance in channel.utterances
     )
-    return replace(channel, utterances=said)
+    return replace(channel, utterances=utterances)
 
 
-def _addresses(said: Utterance, authors: set[str]) -> bool:
-    pieces = said.text.split(None, 1)
-    return len(pieces) == 2 and pieces[0][-1] in ":," and pieces[0][:-1].casefold() in authors
+def _begins_with_name(utterance: Utterance, authors: set[str]) -> bool:
+    words = utterance.text.split(None, 1)
+    return len(words) == 2 and words[0][-1] in ":," and words[0][:-1].casefold() in authors
 
 
-def _timeless(channel: JudgedChannel) -> JudgedChannel:
-    return replace(channel, utterances=tuple(replace(one, at=None) for one in channel.utterances))
+def _remove_times(channel: JudgedChannel) -> JudgedChannel:
+    return replace(channel, utterances=tuple(replace(utterance, at=None) for utterance in channel.utterances))
 
 
-def _slow(channel: JudgedChannel, chance: Chance) -> JudgedChannel:
-    return _timed(channel, float(np.exp(chance.uniform(0, _SLOWEST))), chance)
+def _slow_down(channel: JudgedChannel, chance: Chance) -> JudgedChannel:
+    return _with_seconds(channel, float(np.exp(chance.uniform(0, _MAX_LOG_SLOWDOWN))), chance)
 
 
-def _timed(channel: JudgedChannel, slower: float, chance: Chance) -> JudgedChannel:
-    return _at(channel, list(_spread(channel.utterances, slower, chance)))
+def _with_seconds(channel: JudgedChannel, slowdown: float, chance: Chance) -> JudgedChannel:
+    return _with_times(channel, list(_spread_times(channel.utterances, slowdown, chance)))
 
 
-def _at(channel: JudgedChannel, instants: Sequence[float]) -> JudgedChannel:
-    said = tuple(
-        replace(one, at=None if one.at is None else datetime.fromtimestamp(float(instant), UTC))
-        for one, instant in zip(channel.utterances, instants, strict=True)
+def _with_times(channel: JudgedChannel, instants: Sequence[float]) -> JudgedChannel:
+    utterances = tuple(
+        replace(utterance, at=None if utterance.at is None else datetime.fromtimestamp(float(instant), UTC))
+        for utterance, instant in zip(channel.utterances, instants, strict=True)
     )
-    return replace(channel, utterances=said)
+    return replace(channel, utterances=utterances)
 
 
-def _spread(said: Sequence[Utterance], slower: float, chance: Chance) -> Floats:
-    """Times of whole minutes, spread over each minute in order, and everything slowed."""
-    spread = np.array([minute + chance.uniform(0, 60) for minute in _minutes(said)])
-    begins = spread.min()
-    slowed: Floats = begins + (np.sort(spread) - begins) * slower
+def _spread_times(utterances: Sequence[Utterance], slowdown: float, chance: Chance) -> Floats:
+    """Return times of whole minutes spread over each minute in order, and slowed down."""
+    seconds = np.array([minute + chance.uniform(0, 60) for minute in _clock_seconds(utterances)])
+    start = seconds.min()
+    slowed: Floats = start + (np.sort(seconds) - start) * slowdown
     return slowed
 
 
-def _minutes(said: Sequence[Utterance]) -> Iterator[float]:
-    """The seconds of a clock that never goes back, also where the one that was shown has twelve hours."""
-    now, shown = 0.0, None
-    for one in said:
-        if one.at is not None:
-            then, shown = shown, one.at.timestamp()
-            passed = 0.0 if then is None else shown - then
-            now = shown if then is None else now + max(passed % HALF_DAY if passed < -600 else passed, 0.0)
-        yield now
+def _clock_seconds(utterances: Sequence[Utterance]) -> Iterator[float]:
+    """Yield the seconds of a clock that never goes back, even if the printed one has twelve hours."""
+    second, clock = 0.0, None
+    for utterance in utterances:
+        if utterance.at is not None:
+            previous, clock = clock, utterance.at.timestamp()
+            elapsed = 0.0 if previous is None else clock - previous
+            second = (
+                clock
+                if previous is None
+                else second + max(elapsed % HALF_DAY if elapsed < -600 else elapsed, 0.0)
+            )
+        yield second

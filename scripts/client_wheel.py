@@ -20,11 +20,11 @@ from pathlib import Path
 from conspectus.providers.vocabulary import compress_tokens, map_vocabulary
 
 ROOT = Path(__file__).resolve().parents[1]
-LEFT_OUT = {"cli", "evals", "index", "mcp", "records", "testing", "web"}
-DATA = {".json", ".txt", ".zlib"}
+EXCLUDED_PACKAGES = {"cli", "evals", "index", "mcp", "records", "testing", "web"}
+DATA_SUFFIXES = {".json", ".txt", ".zlib"}
 LIBRARIES = ("chardet", "google-re2", "httpcore", "httpx", "pathspec", "pyyaml", "regex", "tzdata")
 """What a program that only talks to a server needs."""
-ABSENT = {
+ABSENT_LIBRARIES = {
     *("Stemmer", "ahocorasick", "alembic", "faiss", "lxml", "numpy", "onnxruntime", "pydantic"),
     "pydantic_core",
     *(
@@ -106,7 +106,7 @@ dependencies = {dependencies}
 where = ["src"]
 
 [tool.setuptools.package-data]
-conspectus = ["py.typed", {data}]
+conspectus = ["py.typed", {data_patterns}]
 """
 
 
@@ -114,77 +114,83 @@ def main() -> None:
     """Build the wheel."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--wheel-dir", type=Path, default=ROOT / "dist")
-    print(built(parser.parse_args().wheel_dir))
+    print(build_wheel(parser.parse_args().wheel_dir))
 
 
-def built(wheels: Path) -> Path:
-    """The wheel in that folder."""
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+def build_wheel(wheel_folder: Path) -> Path:
+    """Build the wheel in this folder."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         write_sources(folder / "src" / "conspectus")
-        (folder / "pyproject.toml").write_text(manifest(), encoding="utf-8")
+        (folder / "pyproject.toml").write_text(project_file(), encoding="utf-8")
         shutil.copy(ROOT / "LICENSE", folder)
         command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-        subprocess.run([*command, "--wheel-dir", wheels, folder], check=True)
-    return next(wheels.glob("conspectus_client-*.whl"))
+        subprocess.run([*command, "--wheel-dir", wheel_folder, folder], check=True)
+    return next(wheel_folder.glob("conspectus_client-*.whl"))
 
 
-def manifest() -> str:
-    """Its pyproject.toml: version, Python and the bounds of its libraries are those of the whole package."""
+def project_file() -> str:
+    """Return its pyproject.toml; version, Python and bounds of libraries are those of the whole package."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    chosen = [each for each in project["dependencies"] if each.split(">")[0].lower() in LIBRARIES]
-    data = ", ".join(f'"**/*{ending}"' for ending in sorted(DATA))
+    requirements = [
+        requirement
+        for requirement in project["dependencies"]
+        if requirement.split(">")[0].lower() in LIBRARIES
+    ]
+    data_patterns = ", ".join(f'"**/*{suffix}"' for suffix in sorted(DATA_SUFFIXES))
     python = project["requires-python"]
-    return MANIFEST.format(version=project["version"], python=python, dependencies=chosen, data=data)
+    return MANIFEST.format(
+        version=project["version"], python=python, dependencies=requirements, data_patterns=data_patterns
+    )
 
 
 def write_sources(target: Path) -> None:
-    """Write the modules without what is absent, and the data that they read."""
+    """Write the modules without absent libraries, and the data that they read."""
     package = ROOT / "src" / "conspectus"
     for path in sorted(package.rglob("*")):
-        place = path.relative_to(package)
-        if place.parts[0] in LEFT_OUT or {"minilm", "__pycache__"} & {*place.parts}:
+        relative_path = path.relative_to(package)
+        if relative_path.parts[0] in EXCLUDED_PACKAGES or {"minilm", "__pycache__"} & {*relative_path.parts}:
             continue
-        copy = target / place
+        copied_path = target / relative_path
         if path.suffix == ".py":
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(without_absent(path.read_text(encoding="utf-8")), encoding="utf-8")
+            copied_path.parent.mkdir(parents=True, exist_ok=True)
+            copied_path.write_text(replace_absent_imports(path.read_text(encoding="utf-8")), encoding="utf-8")
         elif path.suffix == ".tokens":
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.with_suffix(".zlib").write_bytes(compress_tokens(map_vocabulary(path.stem)))
-        elif path.suffix in DATA or path.name == "py.typed":
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
+            copied_path.parent.mkdir(parents=True, exist_ok=True)
+            copied_path.with_suffix(".zlib").write_bytes(compress_tokens(map_vocabulary(path.stem)))
+        elif path.suffix in DATA_SUFFIXES or path.name == "py.typed":
+            copied_path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copied_path)
     (target / "absent.py").write_text(STAND_IN, encoding="utf-8")
     (target / "records").mkdir()
     (target / "records" / "__init__.py").write_text(NO_STORE, encoding="utf-8")
 
 
-def without_absent(source: str) -> str:
-    """The source, its imports of libraries that are absent replaced."""
+def replace_absent_imports(source: str) -> str:
+    """Return the source with stand-ins for the imports of absent libraries."""
     lines = source.splitlines(keepends=True)
-    found = (each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.Import | ast.ImportFrom))
-    for node in sorted(found, key=lambda each: -each.lineno):
-        names = list(replaced(node))
-        if names:
+    imports = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom))
+    for node in sorted(imports, key=lambda node: -node.lineno):
+        bindings = list(absent_names(node))
+        if bindings:
             indent = " " * node.col_offset
-            stands = [f"{indent}{name} = Absent({whole!r})\n" for name, whole in names]
+            stand_ins = [f"{indent}{name} = Absent({full_name!r})\n" for name, full_name in bindings]
             lines[node.lineno - 1 : node.end_lineno] = [
                 f"{indent}from conspectus.absent import Absent\n",
-                *stands,
+                *stand_ins,
             ]
     return "".join(lines)
 
 
-def replaced(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-    """The names that an import binds, and what each stands for; nothing for a library that is there."""
+def absent_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    """Yield the names that an import of an absent library binds, each with what it stands for."""
     if isinstance(node, ast.ImportFrom):
-        if (node.module or "").split(".")[0] in ABSENT and not node.level:
-            yield from ((each.asname or each.name, f"{node.module}.{each.name}") for each in node.names)
+        if (node.module or "").split(".")[0] in ABSENT_LIBRARIES and not node.level:
+            yield from ((alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names)
         return
-    for each in node.names:
-        if each.name.split(".")[0] in ABSENT:
-            yield each.asname or each.name.split(".")[0], each.name
+    for alias in node.names:
+        if alias.name.split(".")[0] in ABSENT_LIBRARIES:
+            yield alias.asname or alias.name.split(".")[0], alias.name
 
 
 if __name__ == "__main__":

@@ -30,8 +30,8 @@ from conspectus.sync import BlockingEngine
 
 ROOT = Path(__file__).resolve().parents[1]
 STORE = ROOT / ".demo"
-TOKENS = 1000
-CANDIDATES = 12
+MAX_WINDOW_TOKENS = 1000
+MAX_SHOWN_CANDIDATES = 12
 QUESTIONS = (
     "When is a finally clause executed?",
     "Why is a list as a default argument shared between calls?",
@@ -42,105 +42,113 @@ QUESTIONS = (
 def main() -> None:
     """Run the demo on DATA, or on what every machine has."""
     console = Console(highlight=False)
-    data = os.environ.get("DATA")
+    data_path = os.environ.get("DATA")
     store = STORE / (
-        hashlib.sha256(str(Path(data).resolve()).encode()).hexdigest()[:12] if data else "python"
+        hashlib.sha256(str(Path(data_path).resolve()).encode()).hexdigest()[:12] if data_path else "python"
     )
     started = time.perf_counter()
     try:
         with conspectus.open(store) as engine:
-            said(console, "open the store", started)
-            ingest(engine, console, Path(data) if data else None)
-            for question in questions(engine, own=bool(data)):
-                asked = time.perf_counter()
-                window = engine.window(question, TOKENS)
-                show(console, question, window, time.perf_counter() - asked)
+            print_seconds(console, "open the store", started)
+            ingest(engine, console, Path(data_path) if data_path else None)
+            for question in choose_questions(engine, has_own_data=bool(data_path)):
+                question_started = time.perf_counter()
+                window = engine.window(question, MAX_WINDOW_TOKENS)
+                print_window(console, question, window, time.perf_counter() - question_started)
     except ConspectusError as error:
         sys.exit(f"{error.code}: {error}")
     console.print(f"The store stays in {store}; make clean removes it.\n")
     sys.exit(run(["demo", str(STORE / "console")]))
 
 
-def ingest(engine: BlockingEngine, console: Console, data: Path | None) -> None:
+def ingest(engine: BlockingEngine, console: Console, data_path: Path | None) -> None:
     """Store the text, then embed it; what has not changed since the last run is skipped."""
     started = time.perf_counter()
-    if data is None:
-        engine.add(reference(), source="python")
+    if data_path is None:
+        engine.add(read_topics(), source="python")
         paths = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs"]
         engine.documents.add_files(paths, source="project", prune=True, wait=False)
     else:
-        report = engine.documents.add_files([data], source="own", prune=True, wait=False)
+        report = engine.documents.add_files([data_path], source="own", prune=True, wait=False)
         for failure in report.failures:
             console.print(f"not taken in: {escape(failure.name)}: {escape(failure.reason)}")
-    said(console, "read, split and store (found by words from here on)", started)
+    print_seconds(console, "read, split and store (found by words from here on)", started)
     started = time.perf_counter()
-    with bar(console) as bars:
+    with progress_bar(console) as bars:
         task = bars.add_task("embedding", total=None)
         engine.documents.wait_until_embedded(
-            progress=lambda _, done, total: bars.update(task, completed=done, total=total or None)
+            progress=lambda _, embedded, total: bars.update(task, completed=embedded, total=total or None)
         )
-    said(console, "embed (found by meaning, too)", started)
+    print_seconds(console, "embed (found by meaning, too)", started)
     stored = engine.maintenance.status().collections[0]
     console.print(f"{stored.documents} documents in {stored.chunks} chunks\n")
 
 
-def reference() -> Iterator[NewDocument]:
-    """The topics of Python's own help."""
+def read_topics() -> Iterator[NewDocument]:
+    """Yield the topics of Python's own help."""
     for name, text in sorted(topics.items()):
         yield NewDocument(key=name, title=text.split("\n", 1)[0].replace('"', ""), text=text)
 
 
-def questions(engine: BlockingEngine, *, own: bool) -> list[str]:
-    """Those of QUESTIONS (with | between them), else ours, else three titles of the data."""
-    given = [each.strip() for each in os.environ.get("QUESTIONS", "").split("|") if each.strip()]
-    if given or not own:
-        return given or list(QUESTIONS)
+def choose_questions(engine: BlockingEngine, *, has_own_data: bool) -> list[str]:
+    """Return those of QUESTIONS (with | between them), else ours, else three titles of the data."""
+    own_questions = [
+        question.strip() for question in os.environ.get("QUESTIONS", "").split("|") if question.strip()
+    ]
+    if own_questions or not has_own_data:
+        return own_questions or list(QUESTIONS)
     documents = engine.documents.list(limit=1000).documents
-    titles = list(dict.fromkeys(each.title or each.key for each in documents))
+    titles = list(dict.fromkeys(document.title or document.key for document in documents))
     if not titles:
         raise InvalidInput("DATA", "has no file that can be taken in")
-    return [titles[place * (len(titles) - 1) // 2] for place in range(min(3, len(titles)))]
+    return [titles[number * (len(titles) - 1) // 2] for number in range(min(3, len(titles)))]
 
 
-def show(console: Console, question: str, window: ContextWindow, seconds: float) -> None:
-    """One window: the text, where it comes from, what it cost, how long it took and why."""
+def print_window(console: Console, question: str, window: ContextWindow, seconds: float) -> None:
+    """Print a window: its text, its citations, its tokens, its time and its candidates."""
     console.rule(Text(question, style="bold"))
     text = Text(window.text) if window.text else Text("nothing relevant", style="dim")
-    used = f"{window.tokens} of {window.max_tokens} tokens ({window.tokenizer})"
-    console.print(Panel(text, subtitle=used, subtitle_align="right"))
-    for each in window.citations:
-        console.print(
-            Text(f"[{each.number}] {each.title or each.key}, characters {each.start} to {each.end}")
-        )
+    token_usage = f"{window.tokens} of {window.max_tokens} tokens ({window.tokenizer})"
+    console.print(Panel(text, subtitle=token_usage, subtitle_align="right"))
+    for citation in window.citations:
+        title = citation.title or citation.key
+        console.print(Text(f"[{citation.number}] {title}, characters {citation.start} to {citation.end}"))
     steps = ", ".join(f"{step} {milliseconds:.1f}" for step, milliseconds in window.timings.items())
     console.print(Text(f"\n{seconds * 1000:.1f} ms from question to window: {steps}", style="cyan"))
     for notice in window.notices:
         console.print(Text(notice, style="yellow"))
-    console.print(reasons(window.trace))
+    console.print(candidates_table(window.trace))
 
 
-def reasons(trace: tuple[TraceEntry, ...]) -> Table:
-    """Why each of the best candidates is in the window or was left out."""
+def candidates_table(trace: tuple[TraceEntry, ...]) -> Table:
+    """Return why each of the best candidates is in the window or was left out."""
     table = Table(
         "rank", "score", "parts", "fate", "document", "why", title="candidates", title_justify="left"
     )
-    for entry in trace[:CANDIDATES]:
-        parts = " ".join(f"{name} {share:+.3f}" for name, share in entry.parts.items())
-        row = (str(entry.rank), f"{entry.score:.3f}", parts, entry.status, entry.title, entry.reason)
-        table.add_row(*map(Text, row), style="green" if entry.status in {"in", "truncated"} else "dim")
-    if len(trace) > CANDIDATES:
-        table.caption = f"and {len(trace) - CANDIDATES} more"
+    for candidate in trace[:MAX_SHOWN_CANDIDATES]:
+        parts = " ".join(f"{name} {share:+.3f}" for name, share in candidate.parts.items())
+        row = (
+            str(candidate.rank),
+            f"{candidate.score:.3f}",
+            parts,
+            candidate.status,
+            candidate.title,
+            candidate.reason,
+        )
+        table.add_row(*map(Text, row), style="green" if candidate.status in {"in", "truncated"} else "dim")
+    if len(trace) > MAX_SHOWN_CANDIDATES:
+        table.caption = f"and {len(trace) - MAX_SHOWN_CANDIDATES} more"
     return table
 
 
-def said(console: Console, step: str, started: float) -> None:
+def print_seconds(console: Console, step: str, started: float) -> None:
     """Say how long a step took."""
     console.print(f"[cyan]{time.perf_counter() - started:8.2f} s[/cyan]  {step}")
 
 
 @contextmanager
-def bar(console: Console) -> Iterator[Bars]:
-    """A progress bar that leaves nothing behind."""
+def progress_bar(console: Console) -> Iterator[Bars]:
+    """Show a progress bar, and remove it at the end."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

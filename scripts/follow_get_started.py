@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$|((?:^    [^\n]*\n)+)", re.MULTILINE | re.DOTALL)
-NEXT = re.compile(r"^Next: \[.*?\]\(([\w-]+\.md)\)", re.MULTILINE)
-FIRST = "install.md"
-LAST = "conspectus ask"
+NEXT_PAGE = re.compile(r"^Next: \[.*?\]\(([\w-]+\.md)\)", re.MULTILINE)
+FIRST_PAGE = "install.md"
+LAST_COMMAND = "conspectus ask"
 MAX_SECONDS = 180
 """Of processor time; a busy second thread of the same core doubles what a step takes."""
-DONE = "\x1edone"
+STEP_END = "\x1edone"
 
 
 class Step(NamedTuple):
@@ -41,57 +41,57 @@ def main() -> None:
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--docs", type=Path, default=ROOT / "docs")
     arguments = parser.parse_args()
-    print(followed(arguments.wheel.resolve(), arguments.docs))
+    print(follow_pages(arguments.wheel.resolve(), arguments.docs))
 
 
-def followed(wheel: Path, docs: Path, python: str = sys.executable) -> str:
-    """Run every step; the end of everything if one fails or it takes too long."""
-    with tempfile.TemporaryDirectory() as made:
-        folder, started, before = Path(made), time.monotonic(), used()
+def follow_pages(wheel: Path, docs: Path, python: str = sys.executable) -> str:
+    """Run every step; exit if one fails or all take too long."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, started_at, before = Path(temporary), time.monotonic(), processor_seconds()
         steps = list(steps_of(docs / "get-started"))
-        if not steps or LAST not in steps[-1].lines:
-            sys.exit(f"no step of {docs}/get-started runs `{LAST}`")
-        answer = run(steps, folder, environment(wheel, folder, python))
-        seconds = used() - before
+        if not steps or LAST_COMMAND not in steps[-1].lines:
+            sys.exit(f"no step of {docs}/get-started runs `{LAST_COMMAND}`")
+        answer = run_steps(steps, folder, environment(wheel, folder, python))
+        seconds = processor_seconds() - before
     if seconds > MAX_SECONDS:
         sys.exit(f"from `pip install` to an answer: {seconds:.0f} s of processor time")
-    wall = time.monotonic() - started
+    wall = time.monotonic() - started_at
     lines = len(answer.splitlines())
     return (
         f"{len(steps)} steps to an answer of {lines} lines: {seconds:.0f} s of processor time, {wall:.0f} s"
     )
 
 
-def used() -> float:
-    """Processor time of all processes that have ended here."""
+def processor_seconds() -> float:
+    """Return the processor time of all processes that have ended here."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def steps_of(folder: Path) -> Iterator[Step]:
-    """The blocks of each page up to its `Next:`, and with that page goes on; the last asks for an answer."""
-    name: str | None = FIRST
+    """Yield the blocks of each page up to its `Next:`, then those of the next page, up to the answer."""
+    name: str | None = FIRST_PAGE
     while name is not None:
         page = (folder / name).read_text(encoding="utf-8")
-        further = NEXT.search(page)
-        blocks = BLOCK.findall(page[: further.start()] if further else page)
+        next_link = NEXT_PAGE.search(page)
+        blocks = BLOCK.findall(page[: next_link.start()] if next_link else page)
         for number, (language, block, indented) in enumerate(blocks):
-            shown = blocks[number + 1] if number + 1 < len(blocks) else ("", "", "")
-            output = shown[1] if shown[0] == "text" else None
-            if language == "sh" or (indented and name == FIRST):
+            output_block = blocks[number + 1] if number + 1 < len(blocks) else ("", "", "")
+            output = output_block[1] if output_block[0] == "text" else None
+            if language == "sh" or (indented and name == FIRST_PAGE):
                 yield Step(re.sub("^    ", "", indented, flags=re.MULTILINE) or block, output)
             elif language == "python" and (folder / name).stem != "chat":
                 yield Step(f"cat > program.py <<'PROGRAM'\n{block}PROGRAM\npython program.py\n", output)
-            if LAST in block:
+            if LAST_COMMAND in block:
                 return
-        name = further[1] if further else None
+        name = next_link[1] if next_link else None
 
 
 def environment(wheel: Path, folder: Path, python: str) -> dict[str, str]:
-    """The environment of this process without what changes what is tried; `python` is the given one."""
-    own = {
-        name: value
-        for name, value in os.environ.items()
+    """Return the variables of this process that do not change the trial, with this `python` first."""
+    variables = {
+        name: content
+        for name, content in os.environ.items()
         if not name.startswith(("PYTHON", "CONSPECTUS", "VIRTUAL"))
     }
     programs = folder / "programs"
@@ -99,24 +99,28 @@ def environment(wheel: Path, folder: Path, python: str) -> dict[str, str]:
     (programs / "python").symlink_to(Path(python).resolve())
     (folder / "constraints.txt").write_text(f"conspectus @ {wheel.as_uri()}\n", encoding="utf-8")
     path = os.pathsep.join((str(programs), "/usr/local/bin", "/usr/bin", "/bin"))
-    return own | {"PATH": path, "PIP_CONSTRAINT": str(folder / "constraints.txt")}
+    return variables | {"PATH": path, "PIP_CONSTRAINT": str(folder / "constraints.txt")}
 
 
-def run(steps: list[Step], folder: Path, variables: dict[str, str]) -> str:
+def run_steps(steps: list[Step], folder: Path, variables: dict[str, str]) -> str:
     """Give each step to one shell, and look at what it prints; the answer is what the last one printed."""
-    work = folder / "work"
-    work.mkdir()
-    script = "\n".join(f"{{ {step.lines.rstrip()}\n}}\necho '{DONE}'" for step in steps)
+    work_folder = folder / "work"
+    work_folder.mkdir()
+    script = "\n".join(f"{{ {step.lines.rstrip()}\n}}\necho '{STEP_END}'" for step in steps)
     command = ["bash", "-eu", "-c", script]
-    done = subprocess.run(command, cwd=work, env=variables, capture_output=True, text=True, check=False)
-    printed = done.stdout.split(f"{DONE}\n")
-    if done.returncode != 0:
-        failed = steps[len(printed) - 1]
-        sys.exit(f"this step ended with {done.returncode}:\n{failed.lines}\n{printed[-1]}{done.stderr}")
-    for step, output in zip(steps, printed, strict=False):
+    process = subprocess.run(
+        command, cwd=work_folder, env=variables, capture_output=True, text=True, check=False
+    )
+    outputs = process.stdout.split(f"{STEP_END}\n")
+    if process.returncode != 0:
+        failed_step = steps[len(outputs) - 1]
+        sys.exit(
+            f"this step ended with {process.returncode}:\n{failed_step.lines}\n{outputs[-1]}{process.stderr}"
+        )
+    for step, output in zip(steps, outputs, strict=False):
         if step.output is not None and step.output.split() != output.split():
             sys.exit(f"the page shows\n{step.output}\nbut this step\n{step.lines}\nprints\n{output}")
-    return printed[len(steps) - 1]
+    return outputs[len(steps) - 1]
 
 
 if __name__ == "__main__":

@@ -20,17 +20,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```(python|sh|json)\n(.*?)^```$(?:\n+```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
-SERVE = "conspectus serve"
+SERVE_COMMAND = "conspectus serve"
 PORT = "8642"
 HOME = "/home/ann"
-WAYS = 5
-PATIENCE = 120
+MIN_BLOCKS = 5
+MAX_SECONDS = 120
 ANSWER = "Copy the folder back [1]."
-CHUNKS = (
+ANSWER_CHOICES = (
     {"delta": {"role": "assistant", "content": ANSWER}},
     {"delta": {}, "finish_reason": "stop"},
 )
-HELLO = {
+INITIALIZE_REQUEST = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
     "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "readme", "version": "1"},
@@ -47,7 +47,7 @@ class ChatModel(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
-        for choice in CHUNKS:
+        for choice in ANSWER_CHOICES:
             chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
             line = json.dumps({**chunk, "choices": [{"index": 0, **choice}]})
             self.wfile.write(f"data: {line}\n\n".encode())
@@ -58,20 +58,20 @@ class ChatModel(BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    """Follow the README with the given interpreter."""
-    print(followed(Path(sys.argv[1]).absolute()))
+    """Follow the README with the interpreter of the command line."""
+    print(follow_readme(Path(sys.argv[1]).absolute()))
 
 
-def followed(python: Path) -> str:
-    """Run each block; the end of everything if one fails or prints something else."""
+def follow_readme(python: Path) -> str:
+    """Run each block; exit if one fails or prints something else."""
     blocks = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
-    if sum(SERVE in block for _, block, _ in blocks) != 1 or len(blocks) < WAYS:
+    if sum(SERVE_COMMAND in block for _, block, _ in blocks) != 1 or len(blocks) < MIN_BLOCKS:
         sys.exit("the README has no five ways with one server")
-    with tempfile.TemporaryDirectory() as made, chat_model() as chat_address:
-        readme = Readme(python, Path(made), environment(python, chat_address))
+    with tempfile.TemporaryDirectory() as temporary, chat_model() as chat_address:
+        readme = Readme(python, Path(temporary), environment(python, chat_address))
         try:
-            for language, block, shown in blocks:
-                readme.follow(language, block, shown)
+            for language, block, output in blocks:
+                readme.follow(language, block, output)
         finally:
             readme.close()
     return f"{len(blocks)} blocks of the README ran in an empty folder"
@@ -87,24 +87,24 @@ class Readme:
         self._port = PORT
         self._serving: subprocess.Popen[str] | None = None
 
-    def follow(self, language: str, block: str, shown: str) -> None:
-        """Run a block; the end of everything if it fails or prints something else than is shown."""
+    def follow(self, language: str, block: str, output: str) -> None:
+        """Run a block; exit if it fails or prints something else than this output."""
         lines = block.replace(PORT, self._port).replace(HOME, str(self._folder))
-        if block.startswith(SERVE):
-            self._serving, self._port = started(lines, self._folder, self._variables)
+        if block.startswith(SERVE_COMMAND):
+            self._serving, self._port = start_server(lines, self._folder, self._variables)
         elif language == "json":
             try_mcp(json.loads(lines), self._folder, self._variables)
         else:
             command = [str(self._python), "-c", lines] if language == "python" else ["bash", "-euc", lines]
-            printed = ran(command, self._folder, self._variables)
-            if shown and printed != shown:
-                sys.exit(f"the README shows\n{shown}\nbut this prints\n{printed}")
+            printed = run_program(command, self._folder, self._variables)
+            if output and printed != output:
+                sys.exit(f"the README shows\n{output}\nbut this prints\n{printed}")
 
     def close(self) -> None:
         """End the server, if one was started."""
         if self._serving is not None:
             self._serving.terminate()
-            self._serving.wait(PATIENCE)
+            self._serving.wait(MAX_SECONDS)
 
 
 @contextmanager
@@ -120,17 +120,17 @@ def chat_model() -> Iterator[str]:
 
 def environment(python: Path, chat_address: str) -> dict[str, str]:
     """Return the environment of the programs: no setting but those of the chat model."""
-    kept = {
+    inherited = {
         name: content
         for name, content in os.environ.items()
         if not name.startswith(("PYTHON", "CONSPECTUS", "VIRTUAL"))
     }
     chat = {"CONSPECTUS_CHAT_MODEL": "openai:m", "CONSPECTUS_CHAT_BASE_URL": chat_address}
     path = os.pathsep.join((str(python.parent), "/usr/local/bin", "/usr/bin", "/bin"))
-    return kept | chat | {"PATH": path, "OPENAI_API_KEY": "none"}
+    return inherited | chat | {"PATH": path, "OPENAI_API_KEY": "none"}
 
 
-def started(lines: str, folder: Path, variables: dict[str, str]) -> tuple[subprocess.Popen[str], str]:
+def start_server(lines: str, folder: Path, variables: dict[str, str]) -> tuple[subprocess.Popen[str], str]:
     """Start the server of the README on a free port; return it with the port."""
     command = ["bash", "-euc", f"exec {lines.strip()} --port 0"]
     serving = subprocess.Popen(command, cwd=folder, env=variables, stderr=subprocess.PIPE, text=True)
@@ -145,25 +145,25 @@ def try_mcp(config: dict[str, dict[str, dict[str, object]]], folder: Path, varia
     for program in config["mcpServers"].values():
         arguments = program["args"]
         assert isinstance(arguments, list)
-        elsewhere = folder / "client"
-        elsewhere.mkdir(exist_ok=True)
+        client_folder = folder / "client"
+        client_folder.mkdir(exist_ok=True)
         command = [str(program["command"]), *map(str, arguments)]
-        done = subprocess.run(
-            command, cwd=elsewhere, env=variables, input=json.dumps(HELLO) + "\n", capture_output=True,
-            text=True, timeout=PATIENCE, check=False,
+        process = subprocess.run(
+            command, cwd=client_folder, env=variables, input=json.dumps(INITIALIZE_REQUEST) + "\n",
+            capture_output=True, text=True, timeout=MAX_SECONDS, check=False,
         )  # fmt: skip
-        if "serverInfo" not in done.stdout or list(elsewhere.iterdir()):
-            sys.exit(f"{command} said {done.stdout}{done.stderr}")
+        if "serverInfo" not in process.stdout or list(client_folder.iterdir()):
+            sys.exit(f"{command} said {process.stdout}{process.stderr}")
 
 
-def ran(command: list[str], folder: Path, variables: dict[str, str]) -> str:
-    """Return what a command prints; the end of everything if it fails."""
-    done = subprocess.run(
-        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=PATIENCE, check=False
+def run_program(command: list[str], folder: Path, variables: dict[str, str]) -> str:
+    """Return what a command prints; exit if it fails."""
+    process = subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=MAX_SECONDS, check=False
     )
-    if done.returncode != 0:
-        sys.exit(f"{command[-1]}\nended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return done.stdout
+    if process.returncode != 0:
+        sys.exit(f"{command[-1]}\nended with {process.returncode}:\n{process.stdout}{process.stderr}")
+    return process.stdout
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from conspectus.web.app import application
 
 
 async def document() -> str:
-    """The document as a server answers it."""
+    """Return the document as a server answers it."""
     settings = Settings()
     with tempfile.TemporaryDirectory() as folder:
         async with bootstrap.open(folder, settings=settings) as engine:

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, sync_playwright
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"]
 QUESTION = "how+do+we+restore+a+backup%3F"
-SHOTS = (
+PICTURE_PAGES = (
     (
         "playground-light",
         f"/playground?collection=default&max_tokens=1024&reserved_tokens=256&query={QUESTION}",
@@ -28,7 +28,7 @@ SHOTS = (
     ("see-as", f"/see-as?collection=default&user=bob&query={QUESTION}", "light"),
     ("memory", "/memory?at=2026-07-16T00:00:00Z&query=when+do+releases+go+out%3F", "light"),
 )
-SIZE = {"width": 1280, "height": 900}
+WINDOW_PIXELS = {"width": 1280, "height": 900}
 
 
 def main() -> None:
@@ -39,16 +39,16 @@ def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        with example(Path(folder) / "store") as (address, key):
-            for name, path, theme in SHOTS:
-                taken(browser, f"{address}/console{path}", key, PICTURES / f"{name}.png", theme)
+        with serve_example_store(Path(folder) / "store") as (address, key):
+            for name, path, theme in PICTURE_PAGES:
+                take_picture(browser, f"{address}/console{path}", key, PICTURES / f"{name}.png", theme)
         browser.close()
 
 
 @contextmanager
-def example(folder: Path) -> Iterator[tuple[str, str]]:
-    """The address of a server of the example store, and the key of its owner."""
-    made = subprocess.run([*PROGRAM, "demo", folder, "--json"], capture_output=True, text=True, check=True)
+def serve_example_store(folder: Path) -> Iterator[tuple[str, str]]:
+    """Serve the example store; yield its address and the key of its owner."""
+    demo = subprocess.run([*PROGRAM, "demo", folder, "--json"], capture_output=True, text=True, check=True)
     command = [*PROGRAM, "serve", "--data-dir", str(folder), "--port", "0", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
@@ -56,16 +56,16 @@ def example(folder: Path) -> Iterator[tuple[str, str]]:
         while not lines.rstrip().endswith("}"):
             lines += server.stdout.readline()
         try:
-            yield json.loads(lines)["address"], json.loads(made.stdout)["keys"]["owner"]
+            yield json.loads(lines)["address"], json.loads(demo.stdout)["keys"]["owner"]
         finally:
             server.terminate()
 
 
-def taken(browser: Browser, address: str, key: str, picture: Path, theme: str) -> None:
-    """One picture of the page at this address, as the owner sees it."""
+def take_picture(browser: Browser, address: str, key: str, picture: Path, theme: str) -> None:
+    """Take one picture of the page at this address, as the owner sees it."""
     origin = address.split("/console")[0]
     context = browser.new_context(
-        viewport=SIZE, color_scheme=theme, device_scale_factor=1, reduced_motion="reduce"
+        viewport=WINDOW_PIXELS, color_scheme=theme, device_scale_factor=1, reduced_motion="reduce"
     )
     context.request.post(f"{origin}/api/v1/session", data={"key": key}, headers={"Origin": origin})
     page = context.new_page()

@@ -46,18 +46,18 @@ TAIL: Final = """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the page."""
     return HEAD + "".join(_lines()) + TAIL
 
 
 def _lines() -> Iterator[str]:
     hints = get_type_hints(Settings, include_extras=True)
-    for name, each in Settings.__dataclass_fields__.items():
+    for name, setting in Settings.__dataclass_fields__.items():
         if name in SECTIONS:
             title, more = SECTIONS[name]
             yield f"\n## {title}\n\n" + (f"More: {more}.\n\n" if more else "")
             yield "| setting | default | meaning |\n| --- | --- | --- |\n"
-        default = "empty" if each.default == "" else f"`{each.default}`"
+        default = "empty" if setting.default == "" else f"`{setting.default}`"
         yield f"| `{PREFIX}{name.upper()}` | {default} | {hints[name].__metadata__[0]} |\n"
 
 

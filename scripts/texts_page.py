@@ -26,13 +26,13 @@ into it (checked), or only people see it. Backups and moves to another store con
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the page."""
     return HEAD + "".join(_lines())
 
 
 def _lines() -> Iterator[str]:
-    shown = [(*name.split("."), rule) for name, rule in TEXT_COLUMNS.items() if rule.screening != "program"]
-    ordered = sorted(shown, key=lambda row: (row[0], str(row[2]), row[1]))
+    rows = [(*name.split("."), rule) for name, rule in TEXT_COLUMNS.items() if rule.screening != "program"]
+    ordered = sorted(rows, key=lambda row: (row[0], str(row[2]), row[1]))
     for (table, rule), columns in groupby(ordered, key=lambda row: (row[0], row[2])):
         names = ", ".join(f"`{column}`" for _, column, _ in columns)
         rules = f"{rule.screening} | {rule.purging} | {rule.trusting}"

@@ -32,10 +32,10 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-NAMES = ("best_cosine", "cosine_lead", "bm25_lead", "terms_covered", "pairs", "names", "titles")
+SIGNAL_NAMES = ("best_cosine", "cosine_lead", "bm25_lead", "terms_covered", "pairs", "names", "titles")
 AUTHOR = "author"
 AUTHOR_SET = "qmsum_said"
-SHARES: Mapping[str, float] = {
+SET_SHARES: Mapping[str, float] = {
     "beam_100k": 0.6,
     "qmsum_said": 0.4,
     "cookbook_code": 1.0,
@@ -51,7 +51,7 @@ SHARES: Mapping[str, float] = {
     f"mtrag_un{AMONG_FEW}": 0.2,
 }
 """Sets that are learned from; conversations, lists, documents and few documents have a share of 1 each."""
-PENALTY = 1e-3
+L2_PENALTY = 1e-3
 ROUNDS = 60
 WEIGHTS_FILE = Path(__file__).resolve().parents[1] / "src/conspectus/retrieval/confidence_weights.py"
 
@@ -108,7 +108,7 @@ def by_set(searches: Sequence[Search]) -> dict[str, Searches]:
 def make_searches(searches: Sequence[Search]) -> Searches:
     """Return searches as arrays."""
     return Searches(
-        np.array([[search.signals.get(name, np.nan) for name in NAMES] for search in searches]),
+        np.array([[search.signals.get(name, np.nan) for name in SIGNAL_NAMES] for search in searches]),
         np.array([search.signals.get(AUTHOR, np.nan) for search in searches]),
         np.array([search.is_right for search in searches], dtype=np.float64),
         np.array([search.answers for search in searches]),
@@ -136,15 +136,15 @@ def learn(sets: Mapping[str, Searches]) -> Model:
     means = (shares @ np.nan_to_num(signals)) / (shares @ is_known)
     centred = np.nan_to_num(signals - means)
     spread = np.sqrt(shares @ centred**2)
-    used = np.arange(len(NAMES))
+    used = np.arange(len(SIGNAL_NAMES))
     while True:
         rows = np.column_stack([np.ones(len(is_right)), centred[:, used] / spread[used]])
-        penalty = np.array([0.0, *np.full(len(used), PENALTY)])
+        penalty = np.array([0.0, *np.full(len(used), L2_PENALTY)])
         learned = fit_logistic(rows, is_right, shares, penalty, np.zeros(len(is_right)))
         if (learned[1:] >= 0.0).all():
             break
         used = used[learned[1:] >= 0.0]
-    weights = np.zeros(len(NAMES))
+    weights = np.zeros(len(SIGNAL_NAMES))
     weights[used] = learned[1:] / spread[used]
     model = Model(float(learned[0]), weights, means, 0.0, 0.0)
     return with_author(model, sets[AUTHOR_SET]) if AUTHOR_SET in sets else model
@@ -152,8 +152,8 @@ def learn(sets: Mapping[str, Searches]) -> Model:
 
 def share_of_rows(sets: Mapping[str, Searches]) -> Floats:
     """Return the weight of each search; they sum up to 1."""
-    parts = [np.full(len(sets[name].is_right), SHARES[name] / len(sets[name].is_right)) for name in sets]
-    shares: Floats = np.concatenate(parts) / sum(SHARES[name] for name in sets)
+    parts = [np.full(len(sets[name].is_right), SET_SHARES[name] / len(sets[name].is_right)) for name in sets]
+    shares: Floats = np.concatenate(parts) / sum(SET_SHARES[name] for name in sets)
     return shares
 
 
@@ -211,7 +211,7 @@ def report(searches: Mapping[str, Searches], training: Mapping[str, Searches]) -
 def source_of(model: Model) -> str:
     """Return the source of `retrieval/confidence_weights.py`."""
     head = WEIGHTS_FILE.read_text(encoding="utf-8").partition("INTERCEPT")[0]
-    learned = [*zip(NAMES, model.weights, model.means, strict=True)]
+    learned = [*zip(SIGNAL_NAMES, model.weights, model.means, strict=True)]
     learned.append((AUTHOR, model.author_weight, model.author_mean))
     lines = [f'    "{name}": Weight({weight:.3f}, {mean:.3f}),' for name, weight, mean in learned if weight]
     return "\n".join(
@@ -233,7 +233,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write retrieval/confidence_weights.py")
     options = parser.parse_args()
     searches = by_set(read_searches(options.searches))
-    training = {name: searches[name] for name in SHARES if name in searches}
+    training = {name: searches[name] for name in SET_SHARES if name in searches}
     source = source_of(learn_and_calibrate(training))
     print(*report(searches, training), source, sep="\n")
     if options.write:

@@ -44,30 +44,30 @@ from conspectus.text.analyzer import Analyzer
 
 Floats = NDArray[np.float64]
 
-DEPTH = 10
-CANDIDATES = 200
-QUESTIONS = 800
-STEP = 0.25
-GRID = np.arange(-5.0, 5.0 + STEP, STEP)
-SMOOTHING = 2.0
-PENALTY = 1e-3
+MAX_RANKED_DOCUMENTS = 10
+MAX_CANDIDATES = 200
+MAX_QUESTIONS = 800
+GRID_STEP = 0.25
+GRID = np.arange(-5.0, 5.0 + GRID_STEP, GRID_STEP)
+SMOOTHING_STEPS = 2.0
+L2_PENALTY = 1e-3
 ROUNDS = 400
-RATE = 0.05
-NAMES = ("words_lead", "cosine_lead", "best_cosine", "cosine_apart", "words_apart", "terms")
+LEARNING_RATE = 0.05
+SIGNAL_NAMES = ("words_lead", "cosine_lead", "best_cosine", "cosine_apart", "words_apart", "terms")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question's text, the filter it is asked under, and its relevant documents by source and key."""
+class TrainingQuestion:
+    """A question's text, the filter it is asked with, and its relevant documents by source and key."""
 
     text: str
-    where: Filter
+    filter: Filter
     source: str
     grades: Mapping[str, float]
 
 
 @dataclass(frozen=True)
-class Judged:
+class QuestionCandidates:
     """The candidates of one question: raw scores, grades, the number of terms and the ideal DCG."""
 
     words: Floats
@@ -77,7 +77,7 @@ class Judged:
     ideal: float
 
     def ndcg(self, scores: Floats) -> float:
-        return discounted(self.grades[np.argsort(-scores, kind="stable")]) / self.ideal
+        return discount_gains(self.grades[np.argsort(-scores, kind="stable")]) / self.ideal
 
 
 @dataclass(frozen=True)
@@ -89,153 +89,184 @@ class Curves:
     arms: tuple[float, float]
 
 
-def discounted(gains: Floats) -> float:
-    best = gains[:DEPTH]
-    return float((best / np.log2(np.arange(2, len(best) + 2))).sum())
+def discount_gains(gains: Floats) -> float:
+    top_gains = gains[:MAX_RANKED_DOCUMENTS]
+    return float((top_gains / np.log2(np.arange(2, len(top_gains) + 2))).sum())
 
 
-async def judged(folder: Path) -> list[Judged]:
-    """All questions of a folder through a fresh store; those without a relevant candidate are kept."""
-    documents, questions = read(folder)
+async def judge_questions(folder: Path) -> list[QuestionCandidates]:
+    """Ask all questions of a folder in a fresh store; return those that have a candidate."""
+    documents, questions = read_folder(folder)
     analyse = Analyzer().terms
-    found = []
+    questions_with_candidates = []
     with tempfile.TemporaryDirectory() as store:
         async with bootstrap.open(store) as engine:
             keys: dict[str, str] = {}
-            for source, each in documents.items():
-                written = await engine.add(each, source=source)
-                keys |= {one.id: document.key or "" for one, document in zip(written, each, strict=True)}
+            for source, new_documents in documents.items():
+                written = await engine.add(new_documents, source=source)
+                keys |= {
+                    stored_document.id: new_document.key or ""
+                    for stored_document, new_document in zip(written, new_documents, strict=True)
+                }
             await engine.documents.wait_until_embedded()
-            for question in questions[:: max(1, len(questions) // QUESTIONS)]:
+            for question in questions[:: max(1, len(questions) // MAX_QUESTIONS)]:
                 terms = len(set(analyse(question.text)))
-                found.append(await candidates(engine, question, keys, terms))
-    return [each for each in found if len(each.words)]
+                questions_with_candidates.append(await score_candidates(engine, question, keys, terms))
+    return [question for question in questions_with_candidates if len(question.words)]
 
 
-def read(folder: Path) -> tuple[Mapping[str, Sequence[NewDocument]], list[Asked]]:
-    """The documents of a folder by source, and its questions."""
+def read_folder(folder: Path) -> tuple[Mapping[str, Sequence[NewDocument]], list[TrainingQuestion]]:
+    """Return the documents of a folder by source, and its questions."""
     if (folder / "corpus.jsonl").exists():
-        given = read_retrieval_set(folder)
-        return {"corpus": given.documents}, [
-            Asked(query.text, query.where, "corpus", query.grades) for query in given.queries
+        retrieval_set = read_retrieval_set(folder)
+        return {"corpus": retrieval_set.documents}, [
+            TrainingQuestion(query.text, query.where, "corpus", query.grades)
+            for query in retrieval_set.queries
         ]
-    talks = read_conversation_set(folder)
-    return talks.conversations, [
-        Asked(each.text, And(()), each.conversation, dict.fromkeys(each.evidence, 1.0))
-        for each in talks.questions
+    conversation_set = read_conversation_set(folder)
+    return conversation_set.conversations, [
+        TrainingQuestion(question.text, And(()), question.conversation, dict.fromkeys(question.evidence, 1.0))
+        for question in conversation_set.questions
     ]
 
 
-async def candidates(engine: Engine, asked: Asked, keys: Mapping[str, str], terms: int) -> Judged:
-    """The raw scores of the question's candidates, each document's best."""
-    source = await engine.collections.get_or_create_source(asked.source)
-    where = And((asked.where, Eq("source", source.id)))
-    hits = (await engine.retrieve(Query(asked.text, filter=where, limit=CANDIDATES))).hits
+async def score_candidates(
+    engine: Engine, question: TrainingQuestion, keys: Mapping[str, str], terms: int
+) -> QuestionCandidates:
+    """Return the raw scores of the question's candidates, the best of each document."""
+    source = await engine.collections.get_or_create_source(question.source)
+    source_filter = And((question.filter, Eq("source", source.id)))
+    hits = (await engine.retrieve(Query(question.text, filter=source_filter, limit=MAX_CANDIDATES))).hits
     best: dict[str, tuple[float, float]] = {}
     for hit in hits:
         words, cosine = best.get(keys[hit.document.id], (0.0, -1.0))
         scores = max(words, hit.bm25 or 0.0), max(cosine, hit.similarity or 0.0)
         best[keys[hit.document.id]] = scores
-    ideal = discounted(np.sort(np.array(list(asked.grades.values())))[::-1])
-    both = np.array(list(best.values())).reshape(-1, 2)
-    grades = np.array([asked.grades.get(key, 0.0) for key in best])
-    return Judged(both[:, 0], both[:, 1], grades, terms, ideal)
+    ideal = discount_gains(np.sort(np.array(list(question.grades.values())))[::-1])
+    best_scores = np.array(list(best.values())).reshape(-1, 2)
+    grades = np.array([question.grades.get(key, 0.0) for key in best])
+    return QuestionCandidates(best_scores[:, 0], best_scores[:, 1], grades, terms, ideal)
 
 
-def curves(questions: Sequence[Judged]) -> Curves:
-    """What every weight of words would give for every question."""
+def measure_curves(questions: Sequence[QuestionCandidates]) -> Curves:
+    """Return the nDCG of every question at every weight of words."""
     values, rows = [], []
-    for each in questions:
-        fixed = (FusionProfile(*(float(odds), 0, 0, 0, 0, 0, 0)) for odds in GRID)
-        scores = (fuse(each.words, each.cosine, terms=each.terms, profile=one).score for one in fixed)
-        values.append([each.ndcg(one) for one in scores])
-        seen = fusion_signals(each.words, each.cosine, terms=each.terms)
-        rows.append([1.0, *(float(getattr(seen, name)) for name in NAMES[:-1]), math.log(max(seen.terms, 1))])
-    arms = [float(np.mean([each.ndcg(arm(each)) for each in questions])) for arm in (_words, _cosine)]
+    for question in questions:
+        profiles = (FusionProfile(*(float(odds), 0, 0, 0, 0, 0, 0)) for odds in GRID)
+        hybrid_scores = (
+            fuse(question.words, question.cosine, terms=question.terms, profile=profile).score
+            for profile in profiles
+        )
+        values.append([question.ndcg(scores) for scores in hybrid_scores])
+        signals = fusion_signals(question.words, question.cosine, terms=question.terms)
+        rows.append(
+            [
+                1.0,
+                *(float(getattr(signals, name)) for name in SIGNAL_NAMES[:-1]),
+                math.log(max(signals.terms, 1)),
+            ]
+        )
+    arms = [
+        float(np.mean([question.ndcg(arm(question)) for question in questions])) for arm in (_words, _cosine)
+    ]
     return Curves(np.array(values), np.array(rows), (arms[0], arms[1]))
 
 
-def _words(each: Judged) -> Floats:
-    return each.words
+def _words(question: QuestionCandidates) -> Floats:
+    return question.words
 
 
-def _cosine(each: Judged) -> Floats:
-    return each.cosine
+def _cosine(question: QuestionCandidates) -> Floats:
+    return question.cosine
 
 
-def smoothed(values: Floats) -> Floats:
-    """The curves, averaged over neighbouring points of the grid with Gaussian weights."""
-    reach = np.arange(-4, 5)
-    kernel = np.exp(-0.5 * (reach / SMOOTHING) ** 2)
+def smooth_curves(values: Floats) -> Floats:
+    """Return the curves, averaged over neighbouring points of the grid with Gaussian weights."""
+    offsets = np.arange(-4, 5)
+    kernel = np.exp(-0.5 * (offsets / SMOOTHING_STEPS) ** 2)
     padded = np.pad(values, ((0, 0), (4, 4)), mode="edge")
-    shifted = [weight * padded[:, at : at + len(GRID)] for at, weight in enumerate(kernel / kernel.sum())]
-    result: Floats = np.sum(shifted, axis=0)
-    return result
+    shifted = [
+        weight * padded[:, start : start + len(GRID)] for start, weight in enumerate(kernel / kernel.sum())
+    ]
+    averages: Floats = np.sum(shifted, axis=0)
+    return averages
 
 
-def read_off(values: Floats, odds: Floats) -> tuple[Floats, Floats]:
-    """The curves at these log odds, and their slopes there."""
-    place = np.clip((odds - GRID[0]) / STEP, 0.0, len(GRID) - 1.001)
-    left = place.astype(np.int64)
+def interpolate_curves(values: Floats, odds: Floats) -> tuple[Floats, Floats]:
+    """Return the curves at these log odds, and their slopes there."""
+    position = np.clip((odds - GRID[0]) / GRID_STEP, 0.0, len(GRID) - 1.001)
+    left = position.astype(np.int64)
     rows = np.arange(len(values))
-    low, high = values[rows, left], values[rows, left + 1]
+    lower, upper = values[rows, left], values[rows, left + 1]
     inside = (odds > GRID[0]) & (odds < GRID[-1])
-    return low + (high - low) * (place - left), (high - low) / STEP * inside
+    return lower + (upper - lower) * (position - left), (upper - lower) / GRID_STEP * inside
 
 
-def learn(sets: Sequence[Curves], weights: Sequence[float]) -> Floats:
-    """The intercept and the weights of the signals, by gradient ascent with Adam."""
+def learn_weights(sets: Sequence[Curves], weights: Sequence[float]) -> Floats:
+    """Return the intercept and the weights of the signals, by gradient ascent with Adam."""
     values, rows = (
-        smoothed(np.concatenate([one.values for one in sets])),
-        np.concatenate([one.signals for one in sets]),
+        smooth_curves(np.concatenate([set_curves.values for set_curves in sets])),
+        np.concatenate([set_curves.signals for set_curves in sets]),
     )
-    share = np.concatenate(
-        [np.full(len(one.values), w / len(one.values)) for one, w in zip(sets, weights, strict=True)]
+    shares = np.concatenate(
+        [
+            np.full(len(set_curves.values), weight / len(set_curves.values))
+            for set_curves, weight in zip(sets, weights, strict=True)
+        ]
     )
-    share /= share.sum()
-    mean = share @ rows
-    spread = np.sqrt(share @ (rows - mean) ** 2)
+    shares /= shares.sum()
+    mean = shares @ rows
+    spread = np.sqrt(shares @ (rows - mean) ** 2)
     mean[0], spread[0] = 0.0, 1.0
     rows = (rows - mean) / np.maximum(spread, 1e-9)
-    learnt = np.zeros(rows.shape[1])
-    learnt[0] = GRID[np.argmax(share @ values)]
-    first, second = np.zeros_like(learnt), np.zeros_like(learnt)
+    learned = np.zeros(rows.shape[1])
+    learned[0] = GRID[np.argmax(shares @ values)]
+    first_moment, second_moment = np.zeros_like(learned), np.zeros_like(learned)
     for step in range(1, ROUNDS + 1):
-        _, slopes = read_off(values, rows @ learnt)
-        slope = (share * slopes) @ rows - 2 * PENALTY * np.concatenate([[0.0], learnt[1:]])
-        first, second = 0.9 * first + 0.1 * slope, 0.99 * second + 0.01 * slope**2
-        move = (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.99**step)) + 1e-8)
-        learnt = learnt + RATE * (1 - step / ROUNDS) * move
-    raw = learnt / np.maximum(spread, 1e-9)
-    raw[0] = learnt[0] - float((raw * mean)[1:].sum())
-    result: Floats = raw
-    return result
+        _, slopes = interpolate_curves(values, rows @ learned)
+        slope = (shares * slopes) @ rows - 2 * L2_PENALTY * np.concatenate([[0.0], learned[1:]])
+        first_moment, second_moment = 0.9 * first_moment + 0.1 * slope, 0.99 * second_moment + 0.01 * slope**2
+        update = (first_moment / (1 - 0.9**step)) / (np.sqrt(second_moment / (1 - 0.99**step)) + 1e-8)
+        learned = learned + LEARNING_RATE * (1 - step / ROUNDS) * update
+    unscaled = learned / np.maximum(spread, 1e-9)
+    unscaled[0] = learned[0] - float((unscaled * mean)[1:].sum())
+    profile: Floats = unscaled
+    return profile
 
 
 def family(name: str) -> str:
-    """Translations of one set are left out together."""
+    """Return what translations of one set share; they are left out together."""
     return name.split("_")[0] if name.startswith("xquad") else name
 
 
 def report(sets: Mapping[str, Curves], weights: Mapping[str, float]) -> Iterator[str]:
-    """The learnt profile, and a row for each set: both arms, all sets learnt from, this one left out."""
-    learnt = learn(list(sets.values()), [weights.get(name, 1.0) for name in sets])
-    yield f"learnt: {dict(zip(('intercept', *NAMES), learnt.round(2).tolist(), strict=True))}"
+    """Yield the profile and a row for each set: both arms, all sets learned from, this one left out."""
+    learned = learn_weights(list(sets.values()), [weights.get(name, 1.0) for name in sets])
+    yield f"learnt: {dict(zip(('intercept', *SIGNAL_NAMES), learned.round(2).tolist(), strict=True))}"
     yield f"shipped: {DEFAULT_FUSION}"
     yield "set, words, vectors, fused, fused with this set left out"
-    for name, one in sets.items():
+    for name, set_curves in sets.items():
         others = [other for other in sets if family(other) != family(name)]
-        row = [*one.arms, read_off(one.values, one.signals @ learnt)[0].mean()]
+        row = [
+            *set_curves.arms,
+            interpolate_curves(set_curves.values, set_curves.signals @ learned)[0].mean(),
+        ]
         if others:
-            without = learn([sets[other] for other in others], [weights.get(each, 1.0) for each in others])
-            row.append(read_off(one.values, one.signals @ without)[0].mean())
-        yield ", ".join([name, *(f"{100 * value:.1f}" for value in row)])
+            without = learn_weights(
+                [sets[other] for other in others], [weights.get(other, 1.0) for other in others]
+            )
+            row.append(interpolate_curves(set_curves.values, set_curves.signals @ without)[0].mean())
+        yield ", ".join([name, *(f"{100 * ndcg:.1f}" for ndcg in row)])
 
 
-def folders(directory: Path) -> list[Path]:
-    """The folders below the directory that hold a set, by name."""
-    marks = ("qrels.tsv", "questions.jsonl")
-    return sorted(each for each in directory.iterdir() if any((each / mark).exists() for mark in marks))
+def list_sets(directory: Path) -> list[Path]:
+    """Return the folders below the directory that hold a set, by name."""
+    file_names = ("qrels.tsv", "questions.jsonl")
+    return sorted(
+        folder
+        for folder in directory.iterdir()
+        if any((folder / file_name).exists() for file_name in file_names)
+    )
 
 
 def main() -> None:
@@ -243,8 +274,11 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--weight", action="append", default=[], metavar="NAME=NUMBER")
     arguments = parser.parse_args()
-    weights = {name: float(number) for name, number in (each.split("=") for each in arguments.weight)}
-    sets = {each.name: curves(asyncio.run(judged(each))) for each in folders(arguments.directory)}
+    weights = {name: float(number) for name, number in (option.split("=") for option in arguments.weight)}
+    sets = {
+        folder.name: measure_curves(asyncio.run(judge_questions(folder)))
+        for folder in list_sets(arguments.directory)
+    }
     print(*report(sets, weights), sep="\n")
 
 

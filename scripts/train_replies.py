@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from benchmarks.threads import JudgedChannel, linked, measured, outcome, read_judged_channels
-from channel_variants import KINDS, Kind, origin, variants
+from channel_variants import KINDS, Kind, make_variants, origin_of
 from numpy.typing import NDArray
 
 from conspectus.text.replies import Linker
@@ -51,24 +51,24 @@ START_FIGURES = """
 i_name stranger my_length i_ask i_greet i_appeal i_react my_silence my_gap channel_gap channel_gap_to_pace
 mine newest_mine left_behind remembered lately voices open newest_asks newest_alone
 """
-ANSWER, START = ANSWER_FIGURES.split(), START_FIGURES.split()
-MEMORY = 100
+ANSWER_NAMES, START_NAMES = ANSWER_FIGURES.split(), START_FIGURES.split()
+MAX_REMEMBERED_MESSAGES = 100
 FOLDS = 5
 ROUNDS = 3
 TREES = 160
 FEWER_TREES = 40
 DEPTHS = (5, 3)
-RATE = 0.15
+LEARNING_RATE = 0.15
 SHARE_OF_FIGURES = 0.5
 SHARE_OF_MESSAGES = 0.5
-PENALTY = 3.0
+L2_PENALTY = 3.0
 MIN_WEIGHT = 2.0
-BINS = 48
-NEGLIGIBLE = 0.002
-SETTLED = 25
-HOPELESS = 2e-4
+MAX_BINS = 48
+MIN_CURVATURE = 0.002
+PRUNING_TREE = 25
+MIN_KEPT_CURVATURE = 2e-4
 SEED = 7
-HIGHEST = 1e30
+NO_THRESHOLD = 1e30
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ class Sample:
     answer: Floats
     start: Floats
     answered: Truths
-    starts: bool
+    is_start: bool
     weight: float
 
 
 @dataclass(frozen=True)
-class Grown:
+class Tree:
     """One tree over binned figures."""
 
     features: list[int]
@@ -92,191 +92,227 @@ class Grown:
 
     def values(self, binned: Bins) -> Floats:
         leaf = np.zeros(binned.shape[1], dtype=np.int64)
-        for feature, most in zip(self.features, self.bins, strict=True):
-            leaf = leaf * 2 + (binned[feature] > most)
-        found: Floats = self.leaves[leaf]
-        return found
+        for feature, highest_bin in zip(self.features, self.bins, strict=True):
+            leaf = leaf * 2 + (binned[feature] > highest_bin)
+        values: Floats = self.leaves[leaf]
+        return values
 
 
-def replayed(channel: JudgedChannel, chooser: Judge | None, weight: float) -> Iterator[Sample]:
-    """The judged messages of a channel, each with the links that the judge found before it."""
-    past = Past(MEMORY)
-    for place, said in enumerate(channel.utterances):
-        if said.system:
+def replay_channel(channel: JudgedChannel, chooser: Judge | None, weight: float) -> Iterator[Sample]:
+    """Yield the judged messages of a channel, each with the links that the judge gave before it."""
+    past = Past(MAX_REMEMBERED_MESSAGES)
+    for position, utterance in enumerate(channel.utterances):
+        if utterance.system:
             continue
-        reading, at = read(said.text, past.people, past.usage), seconds(said.at)
+        reading, instant = read(utterance.text, past.people, past.usage), seconds(utterance.at)
         answers = None
         if len(past):
-            found = features(past, reading, said.author, at)
-            chosen = chooser.choose(found, len(past))[0] if chooser else None
-            answers = None if chosen is None else past.keys[chosen]
-            true = (channel.answers or {}).get(place, frozenset())
-            answered = np.array([int(key) in true for key in past.keys])
-            if answered.any() or place in true:
+            figures = features(past, reading, utterance.author, instant)
+            choice = chooser.choose(figures, len(past))[0] if chooser else None
+            answers = None if choice is None else past.keys[choice]
+            answered_positions = (channel.answers or {}).get(position, frozenset())
+            answered = np.array([int(key) in answered_positions for key in past.keys])
+            if answered.any() or position in answered_positions:
                 yield Sample(
-                    tabulate(found.answer, ANSWER, len(past)),
-                    tabulate(found.start, START, 1)[:, 0],
+                    tabulate(figures.answer, ANSWER_NAMES, len(past)),
+                    tabulate(figures.start, START_NAMES, 1)[:, 0],
                     answered,
-                    place in true,
+                    position in answered_positions,
                     weight,
                 )
-        past.add(str(place), said.author, at, reading=reading, answers=answers)
+        past.add(str(position), utterance.author, instant, reading=reading, answers=answers)
 
 
-def learn(samples: Sequence[Sample], trees: int = TREES) -> Weights:
+def train_forests(samples: Sequence[Sample], trees: int = TREES) -> Weights:
     """Boost both forests on the samples."""
     chance = np.random.default_rng(SEED)
     tables = (
-        np.concatenate([one.answer for one in samples], axis=1),
-        np.array([one.start for one in samples]).T,
+        np.concatenate([sample.answer for sample in samples], axis=1),
+        np.array([sample.start for sample in samples]).T,
     )
-    edges = [_edges(table) for table in tables]
-    answer, start = (_binned(table, each) for table, each in zip(tables, edges, strict=True))
-    owner = np.repeat(np.arange(len(samples)), [one.answer.shape[1] for one in samples])
+    edges = [_split_points(table) for table in tables]
+    answer, start = (_to_bins(table, points) for table, points in zip(tables, edges, strict=True))
+    owner = np.repeat(np.arange(len(samples)), [sample.answer.shape[1] for sample in samples])
     first = np.searchsorted(owner, np.arange(len(samples)))
-    true = np.concatenate([one.answered for one in samples]), np.array([one.starts for one in samples])
-    weight = np.array([one.weight for one in samples])
-    rated, begun = np.zeros(len(owner)), np.zeros(len(samples))
-    grown: tuple[list[Grown], list[Grown]] = [], []
+    truths = (
+        np.concatenate([sample.answered for sample in samples]),
+        np.array([sample.is_start for sample in samples]),
+    )
+    weight = np.array([sample.weight for sample in samples])
+    answer_scores, start_scores = np.zeros(len(owner)), np.zeros(len(samples))
+    forests: tuple[list[Tree], list[Tree]] = [], []
     for number in range(trees):
-        slopes, curves = _slopes(rated, begun, owner=owner, first=first, true=true)
-        if number == SETTLED:
-            kept = (curves[0] > HOPELESS) | true[0] | (np.diff(owner, append=-1) != 0)
-            answer, owner, rated, true = answer[:, kept], owner[kept], rated[kept], (true[0][kept], true[1])
+        slopes, curves = _derivatives(answer_scores, start_scores, owner=owner, first=first, truths=truths)
+        if number == PRUNING_TREE:
+            is_kept = (curves[0] > MIN_KEPT_CURVATURE) | truths[0] | (np.diff(owner, append=-1) != 0)
+            answer, owner, answer_scores, truths = (
+                answer[:, is_kept],
+                owner[is_kept],
+                answer_scores[is_kept],
+                (truths[0][is_kept], truths[1]),
+            )
             first = np.searchsorted(owner, np.arange(len(samples)))
-            slopes, curves = _slopes(rated, begun, owner=owner, first=first, true=true)
-        used = chance.random(len(samples)) < SHARE_OF_MESSAGES
-        rows = np.flatnonzero(used[owner] & ((curves[0] > NEGLIGIBLE) | true[0]))
-        picked = (rows, weight[owner[rows]]), (np.flatnonzero(used), weight[used])
+            slopes, curves = _derivatives(
+                answer_scores, start_scores, owner=owner, first=first, truths=truths
+            )
+        is_used = chance.random(len(samples)) < SHARE_OF_MESSAGES
+        rows = np.flatnonzero(is_used[owner] & ((curves[0] > MIN_CURVATURE) | truths[0]))
+        selected = (rows, weight[owner[rows]]), (np.flatnonzero(is_used), weight[is_used])
         for side, binned in enumerate((answer, start)):
-            at, share = picked[side]
-            tree = _grow(
-                binned[:, at],
-                slopes[side][at] * share,
-                curves[side][at] * share,
+            columns, share = selected[side]
+            tree = _grow_tree(
+                binned[:, columns],
+                slopes[side][columns] * share,
+                curves[side][columns] * share,
                 depth=DEPTHS[side],
                 chance=chance,
             )
-            grown[side].append(tree)
-        rated += grown[0][-1].values(answer)
-        begun += grown[1][-1].values(start)
+            forests[side].append(tree)
+        answer_scores += forests[0][-1].values(answer)
+        start_scores += forests[1][-1].values(start)
     return {
-        "answer": _written(ANSWER, grown[0], edges[0]),
-        "start": _written(START, grown[1], edges[1]),
+        "answer": _forest_json(ANSWER_NAMES, forests[0], edges[0]),
+        "start": _forest_json(START_NAMES, forests[1], edges[1]),
     }
 
 
-def _slopes(
-    rated: Floats, begun: Floats, *, owner: Integers, first: Integers, true: tuple[Truths, Truths]
+def _derivatives(
+    answer_scores: Floats,
+    start_scores: Floats,
+    *,
+    owner: Integers,
+    first: Integers,
+    truths: tuple[Truths, Truths],
 ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """The first and second derivatives of the negative log probability of the true choices."""
-    highest = np.maximum(np.maximum.reduceat(rated, first), begun)
-    odds, start_odds = np.exp(rated - highest[owner]), np.exp(begun - highest)
+    """Return the first and second derivatives of the negative log probability of the true choices."""
+    highest = np.maximum(np.maximum.reduceat(answer_scores, first), start_scores)
+    odds, start_odds = np.exp(answer_scores - highest[owner]), np.exp(start_scores - highest)
     total = np.add.reduceat(odds, first) + start_odds
-    right = np.add.reduceat(odds * true[0], first) + start_odds * true[1]
-    chosen, started = odds / total[owner], start_odds / total
-    slopes = chosen - odds * true[0] / right[owner], started - start_odds * true[1] / right
-    return slopes, (chosen * (1 - chosen), started * (1 - started))
+    true_odds = np.add.reduceat(odds * truths[0], first) + start_odds * truths[1]
+    answer_probability, start_probability = odds / total[owner], start_odds / total
+    slopes = (
+        answer_probability - odds * truths[0] / true_odds[owner],
+        start_probability - start_odds * truths[1] / true_odds,
+    )
+    return slopes, (
+        answer_probability * (1 - answer_probability),
+        start_probability * (1 - start_probability),
+    )
 
 
-def _grow(binned: Bins, slope: Floats, curve: Floats, *, depth: int, chance: np.random.Generator) -> Grown:
-    """A tree whose every level asks the question that helps most over all its leaves."""
+def _grow_tree(
+    binned: Bins, slope: Floats, curve: Floats, *, depth: int, chance: np.random.Generator
+) -> Tree:
+    """Return a tree whose every level asks the question that helps most over all its leaves."""
     figures = np.sort(chance.permutation(len(binned))[: max(1, int(len(binned) * SHARE_OF_FIGURES))])
     leaf = np.zeros(binned.shape[1], dtype=np.int64)
     features, bins = [], []
     for level in range(depth):
-        best = max((_split(binned[figure], leaf, 1 << level, (slope, curve)), figure) for figure in figures)
-        (_, most), figure = best
+        best = max(
+            (_best_split(binned[figure], leaf, 1 << level, (slope, curve)), figure) for figure in figures
+        )
+        (_, highest_bin), figure = best
         features.append(int(figure))
-        bins.append(most)
-        leaf = leaf * 2 + (binned[figure] > most)
+        bins.append(highest_bin)
+        leaf = leaf * 2 + (binned[figure] > highest_bin)
     slopes = np.bincount(leaf, weights=slope, minlength=1 << depth)
     curves = np.bincount(leaf, weights=curve, minlength=1 << depth)
-    return Grown(features, bins, -RATE * slopes / (curves + PENALTY))
+    return Tree(features, bins, -LEARNING_RATE * slopes / (curves + L2_PENALTY))
 
 
-def _split(
+def _best_split(
     figure: Bins, leaf: Integers, leaves: int, derivatives: tuple[Floats, Floats]
 ) -> tuple[float, int]:
-    """The best place to split all leaves by one figure, with what it gains."""
-    cell = leaf * (BINS + 1) + figure
-    under = [
-        np.bincount(cell, weights=each, minlength=leaves * (BINS + 1)).reshape(leaves, -1).cumsum(axis=1)
-        for each in derivatives
+    """Return the best split of all leaves by one figure: its gain and its bin."""
+    cell = leaf * (MAX_BINS + 1) + figure
+    sums_below = [
+        np.bincount(cell, weights=derivative, minlength=leaves * (MAX_BINS + 1))
+        .reshape(leaves, -1)
+        .cumsum(axis=1)
+        for derivative in derivatives
     ]
-    over = [each[:, -1:] - each for each in under]
-    gain = sum(slope**2 / (curve + PENALTY) for slope, curve in (under, over))
-    allowed = ((under[1] > MIN_WEIGHT) & (over[1] > MIN_WEIGHT)).any(axis=0)
-    gains = np.where(allowed, np.sum(gain, axis=0), -np.inf)
+    sums_above = [sums[:, -1:] - sums for sums in sums_below]
+    gain = sum(slope**2 / (curve + L2_PENALTY) for slope, curve in (sums_below, sums_above))
+    is_allowed = ((sums_below[1] > MIN_WEIGHT) & (sums_above[1] > MIN_WEIGHT)).any(axis=0)
+    gains = np.where(is_allowed, np.sum(gain, axis=0), -np.inf)
     return float(gains.max()), int(gains.argmax())
 
 
-def _edges(table: Floats) -> list[Floats]:
-    """Between which values each figure can be split."""
-    return [_between(np.unique(row), row) for row in table]
+def _split_points(table: Floats) -> list[Floats]:
+    """Return the points between which each figure can be split."""
+    return [_midpoints(np.unique(row), row) for row in table]
 
 
-def _between(values: Floats, row: Floats) -> Floats:
-    if len(values) <= BINS:
-        found: Floats = (values[1:] + values[:-1]) / 2
-        return found
-    return np.unique(np.quantile(row, np.linspace(0, 1, BINS + 1)[1:-1]))
+def _midpoints(values: Floats, row: Floats) -> Floats:
+    if len(values) <= MAX_BINS:
+        points: Floats = (values[1:] + values[:-1]) / 2
+        return points
+    return np.unique(np.quantile(row, np.linspace(0, 1, MAX_BINS + 1)[1:-1]))
 
 
-def _binned(table: Floats, edges: Sequence[Floats]) -> Bins:
+def _to_bins(table: Floats, edges: Sequence[Floats]) -> Bins:
     return np.array(
-        [np.searchsorted(each, row, side="left") for row, each in zip(table, edges, strict=True)],
+        [np.searchsorted(points, row, side="left") for row, points in zip(table, edges, strict=True)],
         dtype=np.uint8,
     )
 
 
-def _written(names: Sequence[str], trees: Sequence[Grown], edges: Sequence[Floats]) -> dict[str, Any]:
-    """A forest as the package reads it."""
-    over = [
-        [_over(edges[at], most) for at, most in zip(each.features, each.bins, strict=True)] for each in trees
+def _forest_json(names: Sequence[str], trees: Sequence[Tree], edges: Sequence[Floats]) -> dict[str, Any]:
+    """Return a forest as the package reads it."""
+    thresholds = [
+        [
+            _threshold(edges[feature], highest_bin)
+            for feature, highest_bin in zip(tree.features, tree.bins, strict=True)
+        ]
+        for tree in trees
     ]
     return {
         "names": names,
-        "features": [each.features for each in trees],
-        "thresholds": over,
-        "leaves": [each.leaves.round(5).tolist() for each in trees],
+        "features": [tree.features for tree in trees],
+        "thresholds": thresholds,
+        "leaves": [tree.leaves.round(5).tolist() for tree in trees],
     }
 
 
-def _over(edges: Floats, most: int) -> float:
-    return float(edges[most]) if most < len(edges) else HIGHEST
+def _threshold(edges: Floats, highest_bin: int) -> float:
+    return float(edges[highest_bin]) if highest_bin < len(edges) else NO_THRESHOLD
 
 
-def cross_fitted(kinds: Sequence[Kind]) -> dict[str, Judge]:
-    """For each channel a judge that has not seen it, in any kind."""
+def cross_fit(kinds: Sequence[Kind]) -> dict[str, Judge]:
+    """Return for each channel a judge that has not seen it, in any kind."""
     names = [channel.name for channel in kinds[0][1]]
     judges: dict[str, Judge] = {}
-    for turn in range(ROUNDS):
-        samples = sampled(kinds, judges)
+    for number in range(ROUNDS):
+        samples = collect_samples(kinds, judges)
         for fold in (names[start::FOLDS] for start in range(FOLDS)):
-            seen = [one for name in names if name not in fold for one in samples[name]]
-            judges |= dict.fromkeys(fold, judge(learn(seen, TREES if turn == ROUNDS - 1 else FEWER_TREES)))
-        print(f"round {turn + 1}:", *figures(kinds[0][1], judges), flush=True)
+            samples_of_others = [sample for name in names if name not in fold for sample in samples[name]]
+            judges |= dict.fromkeys(
+                fold, judge(train_forests(samples_of_others, TREES if number == ROUNDS - 1 else FEWER_TREES))
+            )
+        print(f"round {number + 1}:", *report_figures(kinds[0][1], judges), flush=True)
     return judges
 
 
-def sampled(kinds: Sequence[Kind], judges: Mapping[str, Judge]) -> dict[str, list[Sample]]:
-    """The samples of each channel, of all its kinds."""
+def collect_samples(kinds: Sequence[Kind], judges: Mapping[str, Judge]) -> dict[str, list[Sample]]:
+    """Return the samples of each channel, of all its kinds."""
     samples: dict[str, list[Sample]] = defaultdict(list)
     for weight, channels in kinds:
         for channel in channels:
-            samples[origin(channel.name)] += replayed(channel, judges.get(origin(channel.name)), weight)
+            samples[origin_of(channel.name)] += replay_channel(
+                channel, judges.get(origin_of(channel.name)), weight
+            )
     return samples
 
 
-def figures(channels: Sequence[JudgedChannel], judges: Mapping[str, Judge]) -> Iterator[str]:
-    """How well each channel is linked by its judge."""
-    found = [
-        outcome(each, linked(each.utterances, Linker(judge=judges[origin(each.name)]))) for each in channels
+def report_figures(channels: Sequence[JudgedChannel], judges: Mapping[str, Judge]) -> Iterator[str]:
+    """Yield how well each channel is linked by its judge."""
+    outcomes = [
+        outcome(channel, linked(channel.utterances, Linker(judge=judges[origin_of(channel.name)])))
+        for channel in channels
     ]
-    reached = measured(found)
-    yield f"link F {reached['links']['f1']:.1f}, one-to-one {reached['one_to_one']:.1f},"
-    yield f"exact match {reached['exact_match_f1']:.1f}, information kept {reached['information_kept']:.1f}"
+    scores = measured(outcomes)
+    yield f"link F {scores['links']['f1']:.1f}, one-to-one {scores['one_to_one']:.1f},"
+    yield f"exact match {scores['exact_match_f1']:.1f}, information kept {scores['information_kept']:.1f}"
 
 
 def main() -> None:
@@ -284,14 +320,18 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--write", action="store_true", help="write the weights into the package")
     arguments = parser.parse_args()
-    channels = [each for each in read_judged_channels(arguments.directory) if each.name.startswith("dev/")]
-    kinds = variants(channels)
-    judges = cross_fitted(kinds)
-    for name, (_, made) in zip(KINDS, kinds, strict=True):
-        print(f"left out, {name}:", *figures(made, judges), flush=True)
+    channels = [
+        channel for channel in read_judged_channels(arguments.directory) if channel.name.startswith("dev/")
+    ]
+    kinds = make_variants(channels)
+    judges = cross_fit(kinds)
+    for name, (_, variant_channels) in zip(KINDS, kinds, strict=True):
+        print(f"left out, {name}:", *report_figures(variant_channels, judges), flush=True)
     if arguments.write:
-        learnt = learn([one for each in sampled(kinds, judges).values() for one in each])
-        WEIGHTS.write_text(json.dumps(learnt, separators=(",", ":")) + "\n", encoding="utf-8")
+        weights = train_forests(
+            [sample for samples in collect_samples(kinds, judges).values() for sample in samples]
+        )
+        WEIGHTS.write_text(json.dumps(weights, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

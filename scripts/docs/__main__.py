@@ -20,31 +20,31 @@ OUT: Final = ROOT / "src" / "conspectus" / "web" / "docs"
 
 def main() -> None:
     """Make the pages, run Sphinx, and finish its output."""
-    source, made = WORK / "source", WORK / "html"
+    source, html_folder = WORK / "source", WORK / "html"
     shutil.rmtree(WORK, ignore_errors=True)
     pages.write(ROOT, source)
     if build_main(
-        ["-q", "-W", "--keep-going", "-j", "auto", "-d", str(WORK / "trees"), str(source), str(made)]
+        ["-q", "-W", "--keep-going", "-j", "auto", "-d", str(WORK / "trees"), str(source), str(html_folder)]
     ):
         sys.exit("the documentation has warnings")
-    if broken := finish.broken_links(made):
+    if broken := finish.broken_links(html_folder):
         sys.exit("\n".join(["links that lead nowhere:", *broken]))
     for name, text in llms.texts(source).items():
-        (made / name).write_text(text, encoding="utf-8")
+        (html_folder / name).write_text(text, encoding="utf-8")
     shutil.rmtree(OUT, ignore_errors=True)
-    finish.pack(made, OUT)
-    files = [each for each in OUT.rglob("*") if each.is_file()]
-    size = sum(each.stat().st_size for each in files)
-    seconds = used()
+    finish.pack(html_folder, OUT)
+    files = [file for file in OUT.rglob("*") if file.is_file()]
+    size = sum(file.stat().st_size for file in files)
+    seconds = processor_seconds()
     print(f"{len(files)} files, {size:,} bytes in {OUT.relative_to(ROOT)}: {seconds:.0f} s of processor time")
     if sys.argv[1:] and seconds > float(sys.argv[1]):
         sys.exit(f"the documentation takes more than {sys.argv[1]} s")
 
 
-def used() -> float:
-    """Processor time of this process and of those that have ended below it."""
+def processor_seconds() -> float:
+    """Return the processor time of this process and of those that have ended below it."""
     usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(each.ru_utime + each.ru_stime for each in usages)
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 if __name__ == "__main__":

@@ -36,16 +36,16 @@ VALUES: Final = {
 
 
 def commands(command: Any, name: str = PROGRAM) -> Iterator[tuple[str, Any]]:
-    """Every command below one, by its whole name."""
+    """Yield every command below this one, by its full name."""
     inner = getattr(command, "commands", {})
-    for part, each in inner.items():
-        yield from commands(each, f"{name} {part}")
+    for part, subcommand in inner.items():
+        yield from commands(subcommand, f"{name} {part}")
     if not inner:
         yield name, command
 
 
 def cli_pages() -> dict[str, str]:
-    """A page for each group of commands, and one for those without a group."""
+    """Return a page for each group of commands, and one for those without a group."""
     groups: dict[str, list[str]] = {}
     for name, command in commands(typer.main.get_command(build_app())):
         _, first, *rest = name.split()
@@ -60,46 +60,55 @@ def cli_pages() -> dict[str, str]:
     pages["reference/commands/index.md"] = page(
         "Commands",
         "Every command with its arguments and options. [The command line](../cli.md) has what they share.",
-        contents(["main", *(each for each in names if each != "main")]),
+        contents(["main", *(name for name in names if name != "main")]),
     )
     return pages
 
 
 def _section(name: str, command: Any) -> str:
-    arguments = [each for each in command.params if each.param_type_name == "argument"]
-    options = [each for each in command.params if each.param_type_name == "option" and not each.hidden]
-    own = [each for each in options if each.name not in SHARED]
-    usage = " ".join([name, *(["[OPTIONS]"] if options else []), *map(_named, arguments)])
-    shown = [_value(each) for each in arguments if each.required]
-    shown += [f"{each.opts[0]} {_value(each)}" for each in options if each.required]
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    options = [
+        parameter
+        for parameter in command.params
+        if parameter.param_type_name == "option" and not parameter.hidden
+    ]
+    specific_options = [parameter for parameter in options if parameter.name not in SHARED]
+    usage = " ".join([name, *(["[OPTIONS]"] if options else []), *map(_usage_of, arguments)])
+    example_words = [_example_of(parameter) for parameter in arguments if parameter.required]
+    example_words += [
+        f"{parameter.opts[0]} {_example_of(parameter)}" for parameter in options if parameter.required
+    ]
     parts = (
         f"## {name}",
         prose(command.help),
         code("text", usage),
-        table(("argument", "meaning"), ((f"`{_named(each)}`", prose(each.help)) for each in arguments)),
-        table(("option", "default", "meaning"), map(_option, own)),
-        "Example:\n\n" + code("sh", " ".join([name, *shown])),
+        table(
+            ("argument", "meaning"),
+            ((f"`{_usage_of(parameter)}`", prose(parameter.help)) for parameter in arguments),
+        ),
+        table(("option", "default", "meaning"), map(_option_row, specific_options)),
+        "Example:\n\n" + code("sh", " ".join([name, *example_words])),
     )
     return "\n\n".join(filter(None, parts))
 
 
-def _named(parameter: Any) -> str:
+def _usage_of(parameter: Any) -> str:
     name = parameter.metavar or parameter.name.upper()
-    many = "…" if parameter.nargs == -1 and not name.endswith("…") else ""
-    return f"{name}{many}" if parameter.required else f"[{name.strip('[]')}{many}]"
+    ellipsis = "…" if parameter.nargs == -1 and not name.endswith("…") else ""
+    return f"{name}{ellipsis}" if parameter.required else f"[{name.strip('[]')}{ellipsis}]"
 
 
-def _value(parameter: Any) -> str:
+def _example_of(parameter: Any) -> str:
     name = (parameter.metavar or parameter.name.upper()).strip("[]…. ")
     return str(VALUES.get(name, VALUES.get(name.removesuffix("S"), name.lower())))
 
 
-def _option(parameter: Any) -> tuple[str, str, str]:
-    names = ", ".join(f"`{each}`" for each in [*parameter.opts, *parameter.secondary_opts])
+def _option_row(parameter: Any) -> tuple[str, str, str]:
+    names = ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
     default: Any = parameter.default
-    has_one = (
+    has_default = (
         default not in (None, "", False, ..., [], ())
         and not callable(default)
         and not isinstance(default, Mapping)
     )
-    return names, f"`{default}`" if has_one else "", prose(parameter.help)
+    return names, f"`{default}`" if has_default else "", prose(parameter.help)

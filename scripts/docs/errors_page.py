@@ -61,7 +61,7 @@ ADVICE: Final = {
     "write_outcome_unknown": "Check what is stored, and send what is missing with another key.",
 }
 """What to do for each code."""
-OWN: Final = {
+SERVER_MEANINGS: Final = {
     "headers_too_large": "The request line and the headers are too large.",
     "internal": "The server has a fault.",
     "method_not_allowed": "The path does not have this method.",
@@ -73,24 +73,30 @@ OWN: Final = {
 """What the codes mean that only the server has."""
 
 
-def kinds(kind: type[ConspectusError] = ConspectusError) -> Iterator[type[ConspectusError]]:
-    """Every class of error, those below a class after it."""
-    for each in kind.__subclasses__():
-        yield each
-        yield from kinds(each)
+def kinds(parent: type[ConspectusError] = ConspectusError) -> Iterator[type[ConspectusError]]:
+    """Yield every class of error, those below a class after it."""
+    for error_class in parent.__subclasses__():
+        yield error_class
+        yield from kinds(error_class)
 
 
 def errors_page() -> str:
-    """The whole page."""
-    raised = [
-        (f"`{each.code}`", f"`{each.__name__}`", str(status_of(each)), prose(each.__doc__), ADVICE[each.code])
-        for each in kinds()
-        if "code" in vars(each)
+    """Return the page."""
+    class_rows = [
+        (
+            f"`{error_class.code}`",
+            f"`{error_class.__name__}`",
+            str(status_of(error_class)),
+            prose(error_class.__doc__),
+            ADVICE[error_class.code],
+        )
+        for error_class in kinds()
+        if "code" in vars(error_class)
     ]
-    answered = [
-        (f"`{code}`", "", str(status), OWN[code], ADVICE[code])
+    server_rows = [
+        (f"`{code}`", "", str(status), SERVER_MEANINGS[code], ADVICE[code])
         for status, code in CODES.items()
-        if code in OWN
+        if code in SERVER_MEANINGS
     ]
     return page(
         "Errors",
@@ -99,7 +105,8 @@ def errors_page() -> str:
         " Over HTTP, an error is a problem document"
         " (RFC 9457) with the status below. Codes without a class are answers of the server alone.",
         table(
-            ("code", "class", "status", "meaning", "what to do"), sorted([*raised, *answered], key=_by_code)
+            ("code", "class", "status", "meaning", "what to do"),
+            sorted([*class_rows, *server_rows], key=_by_code),
         ),
     )
 

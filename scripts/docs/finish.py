@@ -22,13 +22,13 @@ class Page:
     """The links and the anchors of a page; Sphinx writes no other quotes, and escapes those of texts."""
 
     def __init__(self, html: str) -> None:
-        named = [(name, unescape(value)) for name, value in ATTRIBUTE.findall(html)]
-        self.links = [value for name, value in named if name != "id"]
-        self.anchors = {"", "top", *(value for name, value in named if name == "id")}
+        attributes = [(name, unescape(text)) for name, text in ATTRIBUTE.findall(html)]
+        self.links = [text for name, text in attributes if name != "id"]
+        self.anchors = {"", "top", *(text for name, text in attributes if name == "id")}
 
 
 def broken_links(folder: Path) -> list[str]:
-    """The links of all pages, each with its page, to files or anchors that are not there."""
+    """Return the links of all pages, each with its page, to files or anchors that do not exist."""
     parsed = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
     broken = []
     for path, page in parsed.items():
@@ -50,30 +50,30 @@ def _linked_file(folder: Path, address: str) -> Path | None:
     return target if target.is_file() else None
 
 
-def pack(made: Path, out: Path) -> None:
+def pack(html_folder: Path, target: Path) -> None:
     """Write the files compressed, with scripts and styles in files of their own."""
     styles: dict[str, str] = {}
     inline: dict[str, str] = {}
-    for path in sorted(made.rglob("*")):
+    for path in sorted(html_folder.rglob("*")):
         if not path.is_file() or path.name in UNUSED or ".doctrees" in path.parts:
             continue
         body = path.read_bytes()
-        name = path.relative_to(made)
+        name = path.relative_to(html_folder)
         if path.suffix == ".html":
             body = _without_inline(body.decode(), "../" * (len(name.parts) - 1), inline, styles).encode()
-        _write(out / name, body)
+        _write(target / name, body)
     for name, text in inline.items():
-        _write(out / "_static" / name, text.encode())
+        _write(target / "_static" / name, text.encode())
     rules = (f'[data-style="{key}"] {{ {rule} }}\n' for rule, key in sorted(styles.items()))
-    _write(out / "_static" / "styles.css", "".join(rules).encode())
-    _write(out / "licenses.txt", _licenses().encode())
+    _write(target / "_static" / "styles.css", "".join(rules).encode())
+    _write(target / "licenses.txt", _licenses().encode())
 
 
 def _without_inline(html: str, root: str, inline: dict[str, str], styles: dict[str, str]) -> str:
-    """A page with links in place of its inline scripts and styles, which are noted."""
+    """Return a page with links in place of its inline scripts and styles, which are collected."""
 
-    def moved(found: re.Match[str]) -> str:
-        kind, text = found.groups()
+    def move_inline(match: re.Match[str]) -> str:
+        kind, text = match.groups()
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         name = f"inline-{digest}.{'js' if kind == 'script' else 'css'}"
         inline[name] = text
@@ -82,15 +82,15 @@ def _without_inline(html: str, root: str, inline: dict[str, str], styles: dict[s
             return f'<link rel="stylesheet" href="{address}">'
         return f'<script src="{address}"></script>'
 
-    def named(found: re.Match[str]) -> str:
-        return f'data-style="{styles.setdefault(found[1], str(len(styles)))}"'
+    def name_style(match: re.Match[str]) -> str:
+        return f'data-style="{styles.setdefault(match[1], str(len(styles)))}"'
 
-    html = STYLED.sub(named, INLINE.sub(moved, html))
+    html = STYLED.sub(name_style, INLINE.sub(move_inline, html))
     return html.replace("</head>", f'<link rel="stylesheet" href="{root}_static/styles.css"></head>', 1)
 
 
 def _write(path: Path, body: bytes) -> None:
-    """A file, compressed if that makes it smaller; the same input gives the same bytes."""
+    """Write a file, compressed if its kind can be; the same input gives the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix in COMPRESSIBLE:
         path = path.with_name(f"{path.name}.gz")
@@ -99,10 +99,10 @@ def _write(path: Path, body: bytes) -> None:
 
 
 def _licenses() -> str:
-    """The licences of the theme and of Sphinx, whose scripts and styles the site has."""
+    """Return the licences of the theme and of Sphinx, whose scripts and styles the site has."""
     texts = []
     for name in ("furo", "sphinx", "pygments"):
         files = distribution(name).files or []
-        found = next(each for each in files if "license" in each.name.lower())
-        texts.append(f"{name}\n{'=' * len(name)}\n\n{found.read_text()}")
+        license_file = next(file for file in files if "license" in file.name.lower())
+        texts.append(f"{name}\n{'=' * len(name)}\n\n{license_file.read_text()}")
     return "\n\n".join(texts)

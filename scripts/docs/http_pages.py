@@ -15,7 +15,7 @@ Part = Mapping[str, Any]
 
 
 def http_pages(document: Part) -> dict[str, str]:
-    """A page for each group of routes, and one for the schemas."""
+    """Return a page for each group of routes, and one for the schemas."""
     groups: dict[str, list[str]] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -38,8 +38,13 @@ def http_pages(document: Part) -> dict[str, str]:
 def _section(method: str, path: str, operation: Part) -> str:
     parameters = operation.get("parameters", [])
     rows = (
-        (f"`{each['name']}`", each["in"], _type(each["schema"]), prose(each.get("description")))
-        for each in parameters
+        (
+            f"`{parameter['name']}`",
+            parameter["in"],
+            _type(parameter["schema"]),
+            prose(parameter.get("description")),
+        )
+        for parameter in parameters
     )
     bodies = operation.get("requestBody", {}).get("content", {})
     parts = [
@@ -55,31 +60,31 @@ def _section(method: str, path: str, operation: Part) -> str:
 
 
 def _call(method: str, path: str, parameters: list[Part], bodies: Part) -> str:
-    """The request of the example, with curl."""
-    for each in parameters:
-        if each["in"] == "path":
-            path = path.replace(f"{{{each['name']}}}", quote(str(each["example"]), safe=""))
+    """Return the request of the example, with curl."""
+    for parameter in parameters:
+        if parameter["in"] == "path":
+            path = path.replace(f"{{{parameter['name']}}}", quote(str(parameter["example"]), safe=""))
     query = "&".join(
-        f"{each['name']}={quote(str(each['example']))}"
-        for each in parameters
-        if each["in"] == "query" and each.get("required")
+        f"{parameter['name']}={quote(str(parameter['example']))}"
+        for parameter in parameters
+        if parameter["in"] == "query" and parameter.get("required")
     )
     words = ["curl", "-H", '"Authorization: Bearer $KEY"']
     words += [] if method in {"GET", "POST"} and (method == "GET" or bodies) else ["-X", method]
     words.append(shlex.quote(f"{ADDRESS}{path}{'?' + query if query else ''}"))
     if JSON in bodies:
         if method != "POST":
-            words = [each for each in words if each not in {"-X", method}] + ["-X", method]
-        sent = json.dumps(bodies[JSON]["example"], indent=2)
-        words += ["-H", '"Content-Type: application/json"', "-d", shlex.quote(sent)]
+            words = [word for word in words if word not in {"-X", method}] + ["-X", method]
+        request_body = json.dumps(bodies[JSON]["example"], indent=2)
+        words += ["-H", '"Content-Type: application/json"', "-d", shlex.quote(request_body)]
     elif bodies:
         fields = next(iter(bodies.values()))["example"]
-        words += [f"-F {name}=@{each}" for name, value in fields.items() for each in _files(value)]
+        words += [f"-F {name}=@{file}" for name, files in fields.items() for file in _list_files(files)]
     return " ".join(words)
 
 
-def _files(value: Any) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, list) else [str(value)]
+def _list_files(files: Any) -> list[str]:
+    return [str(file) for file in files] if isinstance(files, list) else [str(files)]
 
 
 def _answers(responses: Part) -> Iterator[str]:
@@ -92,22 +97,27 @@ def _answers(responses: Part) -> Iterator[str]:
         for kind, body in content.items():
             yield f"Answer {status} (`{kind}`): {_type(body.get('schema', {}))}"
             if kind == JSON:
-                yield code("json", _short(body["example"]))
+                yield code("json", _truncate_example(body["example"]))
             else:
                 yield code("text", str(body["example"]))
 
 
-def _short(example: Any) -> str:
-    """An example in at most forty lines."""
+def _truncate_example(example: Any) -> str:
+    """Return at most forty lines of an example."""
     lines = json.dumps(example, indent=2, ensure_ascii=False).splitlines()
     return "\n".join(lines if len(lines) <= 40 else [*lines[:39], "…"])
 
 
 def _schema(name: str, schema: Part) -> str:
-    needed = schema.get("required", [])
+    required_fields = schema.get("required", [])
     rows = (
-        (f"`{field}`", "yes" if field in needed else "", _type(each, ""), prose(each.get("description")))
-        for field, each in schema.get("properties", {}).items()
+        (
+            f"`{field}`",
+            "yes" if field in required_fields else "",
+            _type(property_schema, ""),
+            prose(property_schema.get("description")),
+        )
+        for field, property_schema in schema.get("properties", {}).items()
     )
     parts = (
         f"## {name}",
@@ -118,15 +128,15 @@ def _schema(name: str, schema: Part) -> str:
 
 
 def _type(schema: Part, page_of_schemas: str = SCHEMAS) -> str:
-    """A schema in a word; one with a name is linked."""
+    """Return the type of a schema in a word; a named schema is linked."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}]({page_of_schemas}#{name.lower()})"
     for union in ("anyOf", "oneOf", "allOf"):
         if union in schema:
-            return " or ".join(dict.fromkeys(_type(each, page_of_schemas) for each in schema[union]))
+            return " or ".join(dict.fromkeys(_type(member, page_of_schemas) for member in schema[union]))
     if schema.get("type") == "array":
         return f"list of {_type(schema.get('items', {}), page_of_schemas)}"
     if "enum" in schema or "const" in schema:
-        return " or ".join(f"`{each}`" for each in schema.get("enum", [schema.get("const")]))
+        return " or ".join(f"`{constant}`" for constant in schema.get("enum", [schema.get("const")]))
     return str(schema.get("type", "any"))

@@ -26,7 +26,7 @@ NAVIGATION: Final = re.compile(r"^```\{toctree\}\n.*?^```\n?", re.MULTILINE | re
 
 
 def texts(source: Path) -> dict[str, str]:
-    """What the two files have, from the Markdown of the site."""
+    """Return the texts of the two files by name, from the Markdown of the site."""
     pages = {
         path.relative_to(source).as_posix(): NAVIGATION.sub("", path.read_text(encoding="utf-8")).strip()
         for path in sorted(source.rglob("*.md"))
@@ -51,4 +51,4 @@ def _index(pages: Mapping[str, str]) -> Iterator[str]:
 def _in_order(pages: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for section in SECTIONS:
         of_section = {path: text for path, text in pages.items() if path.startswith(f"{section}/")}
-        yield from sorted(of_section.items(), key=lambda each: (not each[0].endswith("/index.md"), each[0]))
+        yield from sorted(of_section.items(), key=lambda page: (not page[0].endswith("/index.md"), page[0]))

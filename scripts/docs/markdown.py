@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table, or nothing where there are no rows."""
-    lines = [" | ".join(_cell(each) for each in row) for row in rows]
+    """Return a table, or nothing if there are no rows."""
+    lines = [" | ".join(_cell(cell) for cell in row) for row in rows]
     if not lines:
         return ""
     return "\n".join(f"| {line} |" for line in (" | ".join(head), " | ".join("---" for _ in head), *lines))
@@ -17,23 +17,23 @@ def _cell(text: str) -> str:
 
 
 def prose(text: str | None) -> str:
-    """A docstring as Markdown: what is no code is shown as it stands."""
+    """Return a docstring as Markdown; what is no code is escaped."""
     parts = re.split(r"(`[^`]*`)", (text or "").strip())
     return "".join(
-        each if each.startswith("`") else re.sub(r"([<*_\[\]{}$])", r"\\\1", each) for each in parts
+        part if part.startswith("`") else re.sub(r"([<*_\[\]{}$])", r"\\\1", part) for part in parts
     )
 
 
 def code(language: str, text: str) -> str:
-    """A block of code."""
+    """Return a block of code."""
     return f"```{language}\n{text.rstrip()}\n```"
 
 
 def page(title: str, *parts: str) -> str:
-    """A page of paragraphs."""
+    """Return a page of paragraphs."""
     return "\n\n".join((f"# {title}", *filter(None, parts))) + "\n"
 
 
 def contents(names: Iterable[str], depth: int = 1) -> str:
-    """Links to pages, which makes them part of the navigation."""
+    """Return links to pages, which makes them part of the navigation."""
     return code("{toctree}", "\n".join((f":maxdepth: {depth}", "", *names)))

@@ -53,23 +53,23 @@ class Navigation:
 
     def render(self, page: str) -> str:
         """Return the navigation for a page, which is given by its address."""
-        own = set(self._entries.get(page, ()))
-        current = set(own)
-        for entry in own:
+        page_entries = set(self._entries.get(page, ()))
+        current = set(page_entries)
+        for entry in page_entries:
             current.update(self._above(entry))
         parts = [self._before]
         for tag in self._tags:
-            parts += [self._tag(tag, page, own=own, current=current), tag.following]
+            parts += [self._tag(tag, page, page_entries=page_entries, current=current), tag.following]
         return "".join(parts)
 
     def _above(self, entry: int) -> Iterator[int]:
         while (entry := self._parents[entry]) != ROOT:
             yield entry
 
-    def _tag(self, tag: Tag, page: str, *, own: set[int], current: set[int]) -> str:
+    def _tag(self, tag: Tag, page: str, *, page_entries: set[int], current: set[int]) -> str:
         match = tag.match
         if match["page"] is not None:
-            if tag.entry in own:
+            if tag.entry in page_entries:
                 return '<a class="current reference internal" href="#">'
             return f'<a class="reference internal" href="{relative_uri(page, match["page"])}">'
         if match["classes"] is not None and tag.entry in current:
@@ -85,15 +85,15 @@ class Navigation:
 
 def connect(app: Sphinx) -> None:
     """Replace the navigation that furo makes for each page."""
-    made: list[Navigation] = []
+    navigations: list[Navigation] = []
 
     def hide_toctree(app: Sphinx, _page: str, _template: str, context: dict[str, Any], *_: object) -> None:
         context["toctree"] = lambda **_: ""
 
     def add_navigation(app: Sphinx, page: str, _template: str, context: dict[str, Any], *_: object) -> None:
-        if not made:
-            made.append(Navigation(navigation_html(app)))
-        context["furo_navigation_tree"] = made[0].render(app.builder.get_target_uri(page))
+        if not navigations:
+            navigations.append(Navigation(navigation_html(app)))
+        context["furo_navigation_tree"] = navigations[0].render(app.builder.get_target_uri(page))
 
     app.connect("html-page-context", hide_toctree, priority=400)
     app.connect("html-page-context", add_navigation, priority=600)

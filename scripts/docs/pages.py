@@ -21,16 +21,16 @@ LINK: Final = re.compile(r"\[([^\]\n]+)\]\(((?:\.\./)+[^)#\s]*)(?:#[^)\s]*)?\)")
 def write(root: Path, target: Path) -> None:
     """Write all pages below a folder."""
     shutil.copytree(root / "docs", target)
-    for name, text in made().items():
+    for name, text in generated_pages().items():
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         (target / name).write_text(text, encoding="utf-8")
     for path in sorted(target.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
-        path.write_text(_inside(text, path.parent, target), encoding="utf-8")
+        path.write_text(without_outside_links(text, path.parent, target), encoding="utf-8")
 
 
-def made() -> dict[str, str]:
-    """The pages that are made from code, by their paths."""
+def generated_pages() -> dict[str, str]:
+    """Return the pages that are made from code, by their paths."""
     return {
         **python_pages(),
         **cli_pages(),
@@ -40,11 +40,11 @@ def made() -> dict[str, str]:
     }
 
 
-def _inside(text: str, folder: Path, root: Path) -> str:
-    """A page without the links to files of the repository, which the site does not have."""
+def without_outside_links(text: str, folder: Path, root: Path) -> str:
+    """Return a page without links to files of the repository that the site does not have."""
 
-    def kept(found: re.Match[str]) -> str:
-        place = Path(os.path.normpath(folder / found[2]))
-        return found[0] if place.is_relative_to(root) else found[1]
+    def unlink_outside(match: re.Match[str]) -> str:
+        path = Path(os.path.normpath(folder / match[2]))
+        return match[0] if path.is_relative_to(root) else match[1]
 
-    return LINK.sub(kept, text)
+    return LINK.sub(unlink_outside, text)

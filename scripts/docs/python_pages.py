@@ -32,44 +32,48 @@ ADAPTERS: Final = ("facades", "integrations", "testing")
 
 
 def services() -> dict[str, type]:
-    """The services of an engine by their attributes."""
-    found = {}
-    for name, each in vars(Engine).items():
-        if isinstance(each, cached_property) and not name.startswith("_"):
-            found[name] = get_type_hints(each.func, _names_of_services())["return"]
-    return found
+    """Return the services of an engine by their attributes."""
+    kinds = {}
+    for name, attribute in vars(Engine).items():
+        if isinstance(attribute, cached_property) and not name.startswith("_"):
+            kinds[name] = get_type_hints(attribute.func, _names_of_services())["return"]
+    return kinds
 
 
 def _names_of_services() -> dict[str, Any]:
-    """What annotations of the engine name that is imported for type checks alone."""
-    found: dict[str, Any] = {}
+    """Return the names in annotations of the engine that are imported for type checks alone."""
+    names: dict[str, Any] = {}
     for info in pkgutil.iter_modules(conspectus.engine.__path__):
-        found.update(vars(importlib.import_module(f"conspectus.engine.{info.name}")))
-    return found
+        names.update(vars(importlib.import_module(f"conspectus.engine.{info.name}")))
+    return names
 
 
 def methods(kind: type) -> dict[str, Any]:
-    """The public methods of a class in their order, those of its bases among them."""
-    found: dict[str, Any] = {}
+    """Return the public methods of a class in their order, inherited ones included."""
+    attributes: dict[str, Any] = {}
     for base in reversed(kind.__mro__[:-1]):
-        found.update({name: each for name, each in vars(base).items() if not name.startswith("_")})
-    routines = {name: getattr(kind, name) for name, each in found.items() if inspect.isroutine(each)}
-    return {name: each for name, each in routines.items() if callable(each)}
+        attributes.update(
+            {name: attribute for name, attribute in vars(base).items() if not name.startswith("_")}
+        )
+    routines = {
+        name: getattr(kind, name) for name, attribute in attributes.items() if inspect.isroutine(attribute)
+    }
+    return {name: attribute for name, attribute in routines.items() if callable(attribute)}
 
 
 def public(module: ModuleType) -> dict[str, Any]:
-    """The public classes and functions that a module defines."""
+    """Return the public classes and functions that a module defines."""
     return {
-        name: each
-        for name, each in vars(module).items()
+        name: member
+        for name, member in vars(module).items()
         if not name.startswith("_")
-        and (inspect.isclass(each) or inspect.isfunction(each))
-        and each.__module__ == module.__name__
+        and (inspect.isclass(member) or inspect.isfunction(member))
+        and member.__module__ == module.__name__
     }
 
 
 def modules(package: str) -> list[ModuleType]:
-    """The modules of a package, without those whose extra is not installed here."""
+    """Return the modules of a package, without those whose extra is not installed here."""
     documented = []
     root = importlib.import_module(f"conspectus.{package}")
     # A package that cannot be imported raises again below, unless it is for want of its extra.
@@ -81,13 +85,13 @@ def modules(package: str) -> list[ModuleType]:
 
 
 def python_pages() -> dict[str, str]:
-    """A page for each service, and for the names and types that they share."""
+    """Return a page for each service, and for the names and types that they share."""
     pages = {f"{FOLDER}/{name}.md": _service(name, kind) for name, kind in services().items()}
     names = ((name, getattr(conspectus, name)) for name in sorted(conspectus.__all__))
     pages[f"{FOLDER}/names.md"] = page(
-        "Public names", "What `import conspectus` has.", *(_thing(name, each) for name, each in names)
+        "Public names", "What `import conspectus` has.", *(_member(name, member) for name, member in names)
     )
-    for package, title in (("model", "Types"), *((each, each.title()) for each in ADAPTERS)):
+    for package, title in (("model", "Types"), *((adapter, adapter.title()) for adapter in ADAPTERS)):
         parts = [part for module in modules(package) for part in _module(module)]
         pages[f"{FOLDER}/{package}.md"] = page(title, *parts)
     rows = (
@@ -115,56 +119,56 @@ def _service(name: str, kind: type) -> str:
 
 
 def _module(module: ModuleType) -> Iterator[str]:
-    found = public(module)
-    if found:
+    members = public(module)
+    if members:
         yield f"## {module.__name__}"
         yield prose(inspect.getdoc(module))
-        yield from (_thing(name, each, "###") for name, each in found.items())
+        yield from (_member(name, member, "###") for name, member in members.items())
 
 
-def _thing(name: str, each: Any, level: str = "##") -> str:
-    """A class with its fields and methods, a function, or another value."""
+def _member(name: str, member: Any, level: str = "##") -> str:
+    """Return the entry of a class with its fields and methods, of a function, or of a constant."""
     parts = [f"{level} {name}"]
-    if inspect.isclass(each):
-        fields_table = _declared("field", each) if is_dataclass(each) else ""
-        parts += [_made(name, each), prose(inspect.getdoc(each)), fields_table, _members(each)]
-    elif callable(each):
-        parts += [code("python", _signature(name, each)), prose(inspect.getdoc(each))]
+    if inspect.isclass(member):
+        fields_table = _declared("field", member) if is_dataclass(member) else ""
+        parts += [_call_of(name, member), prose(inspect.getdoc(member)), fields_table, _methods_table(member)]
+    elif callable(member):
+        parts += [code("python", _signature(name, member)), prose(inspect.getdoc(member))]
     else:
-        parts.append(f"`{_plain(str(each))}`")
+        parts.append(f"`{_plain(str(member))}`")
     return "\n\n".join(filter(None, parts))
 
 
-def _made(name: str, kind: type) -> str:
-    """How a class is called; one without a signature of its own is not."""
+def _call_of(name: str, kind: type) -> str:
+    """Return the call of a class; nothing for a class without a signature of its own."""
     try:
         return "" if kind is conspectus.Settings else code("python", _signature(name, kind))
     except ValueError:
         return ""
 
 
-def _members(kind: type) -> str:
-    """The methods of a class, each with its first line."""
+def _methods_table(kind: type) -> str:
+    """Return the methods of a class, each with the first line of its docstring."""
     rows = []
-    for name, each in methods(kind).items():
-        if (getattr(each, "__module__", None) or "").startswith("conspectus"):
-            first = (inspect.getdoc(each) or "").partition("\n")[0]
-            rows.append((f"`{_signature(name, each, wide=10_000)}`", prose(first)))
+    for name, method in methods(kind).items():
+        if (getattr(method, "__module__", None) or "").startswith("conspectus"):
+            first = (inspect.getdoc(method) or "").partition("\n")[0]
+            rows.append((f"`{_signature(name, method, max_width=10_000)}`", prose(first)))
     return table(("method", "what it does"), rows)
 
 
-def _declared(what: str, owner: Any) -> str:
-    """The parameters or fields whose annotations have help, with the bounds of numbers."""
+def _declared(column: str, owner: Any) -> str:
+    """Return the parameters or fields whose annotations have help, with the bounds of numbers."""
     try:
         declarations = {name: declaration_of(hint) for name, hint in annotated_hints(owner).items()}
     except NameError:
         return ""
     rows = (
-        (f"`{name}`", prose(each.help), _range(each.range))
-        for name, each in declarations.items()
-        if each.help
+        (f"`{name}`", prose(declaration.help), _range(declaration.range))
+        for name, declaration in declarations.items()
+        if declaration.help
     )
-    return table((what, "meaning", "range"), rows)
+    return table((column, "meaning", "range"), rows)
 
 
 def _range(bounds: Range | None) -> str:
@@ -179,30 +183,35 @@ def _number(highest: object) -> str:
     return f"{highest:,}" if isinstance(highest, int | float) else ""
 
 
-def _signature(name: str, function: Any, wide: int = 100) -> str:
-    """A call with the types of its parameters, one a line where it is long."""
-    found = inspect.signature(function)
+def _signature(name: str, function: Any, max_width: int = 100) -> str:
+    """Return a call with the types of its parameters; a long one has a line for each parameter."""
+    signature = inspect.signature(function)
     types = _types(function)
-    named = [
-        each.replace(annotation=types.get(each.name, each.annotation))
-        for each in found.parameters.values()
-        if each.name != "self"
+    parameters = [
+        parameter.replace(annotation=types.get(parameter.name, parameter.annotation))
+        for parameter in signature.parameters.values()
+        if parameter.name != "self"
     ]
-    given, kinds = [str(each) for each in named], [each.kind for each in named]
+    arguments, kinds = (
+        [str(parameter) for parameter in parameters],
+        [parameter.kind for parameter in parameters],
+    )
     if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
-        given.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
-    answer = types.get("return", found.return_annotation)
-    after = "" if answer is inspect.Signature.empty else f" -> {inspect.formatannotation(answer)}"
-    before = "await " if inspect.iscoroutinefunction(function) and "." in name else ""
-    line = f"{before}{name}({_plain(', '.join(given))}){_plain(after)}"
-    if len(line) <= wide:
+        arguments.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+    return_type = types.get("return", signature.return_annotation)
+    return_text = (
+        "" if return_type is inspect.Signature.empty else f" -> {inspect.formatannotation(return_type)}"
+    )
+    await_word = "await " if inspect.iscoroutinefunction(function) and "." in name else ""
+    line = f"{await_word}{name}({_plain(', '.join(arguments))}){_plain(return_text)}"
+    if len(line) <= max_width:
         return line
-    inside = "".join(f"    {_plain(each)},\n" for each in given)
-    return f"{before}{name}(\n{inside}){_plain(after)}"
+    inside = "".join(f"    {_plain(parameter)},\n" for parameter in arguments)
+    return f"{await_word}{name}(\n{inside}){_plain(return_text)}"
 
 
 def _types(function: Any) -> dict[str, Any]:
-    """The types of parameters, without what is declared about them."""
+    """Return the types of parameters, without the rest of their annotations."""
     try:
         return hints(function)
     except (NameError, TypeError):
@@ -210,29 +219,35 @@ def _types(function: Any) -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    """A signature without the modules of its types."""
+    """Return a signature without the modules of its types."""
     text = re.sub(r"<(?:class '|function |object )?([\w.]+)[^>]*>", r"\1", text.replace("NoneType", "None"))
     return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])", "", text).replace("'", "")
 
 
 def _example(call: str, function: Any) -> str:
-    """A call with the arguments that are required; one that only another call gives is named."""
+    """Return a call with the required arguments; one that only another call gives is named."""
     annotated, types = get_type_hints(function, include_extras=True), get_type_hints(function)
-    needed = [
-        each
-        for each in inspect.signature(function).parameters.values()
-        if each.default is inspect.Parameter.empty
-        and each.name != "self"
-        and each.kind not in {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
+    required_parameters = [
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is inspect.Parameter.empty
+        and parameter.name != "self"
+        and parameter.kind not in {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
     ]
-    given = [(each, _argument(annotated[each.name], types[each.name], each.name)) for each in needed]
-    named = [text if each.kind is not each.KEYWORD_ONLY else f"{each.name}={text}" for each, text in given]
-    before = "await " if inspect.iscoroutinefunction(function) else ""
-    return f"{before}{call}({', '.join(named)})"
+    arguments = [
+        (parameter, _argument(annotated[parameter.name], types[parameter.name], parameter.name))
+        for parameter in required_parameters
+    ]
+    argument_texts = [
+        text if parameter.kind is not parameter.KEYWORD_ONLY else f"{parameter.name}={text}"
+        for parameter, text in arguments
+    ]
+    await_word = "await " if inspect.iscoroutinefunction(function) else ""
+    return f"{await_word}{call}({', '.join(argument_texts)})"
 
 
 def _argument(annotation: Any, hint: Any, name: str) -> str:
-    """The example that is declared, or a value of the type."""
+    """Return the declared example, or an instance of the type."""
     example = declaration_of(annotation).example
     try:
         return _literal(_value(hint) if example is NO_EXAMPLE else example)
@@ -241,34 +256,34 @@ def _argument(annotation: Any, hint: Any, name: str) -> str:
 
 
 def _value(hint: Any) -> Any:
-    """A value of a type, from the examples of its fields."""
+    """Return an instance of a type, from the examples of its fields."""
     adapter = TypeAdapter(_listed(hint))
     schema = adapter.json_schema(ref_template="#/components/schemas/{model}")
     return adapter.validate_python(Examples(schema.get("$defs", {})).request(schema))
 
 
 def _listed(hint: Any) -> Any:
-    """A type with lists in place of what is only iterated."""
+    """Return a type with lists in place of iterables."""
     origin, members = get_origin(hint), get_args(hint)
     if origin is Iterable:
         return GenericAlias(list, members)
     return reduce(or_, map(_listed, members)) if origin in {Union, UnionType} else hint
 
 
-def _literal(value: Any) -> str:
-    """A value as it is written in a program; fields with their default are left out."""
-    if isinstance(value, datetime):
-        return f'datetime.fromisoformat("{value.isoformat()}")'
-    if isinstance(value, Path):
-        return repr(str(value))
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_literal, value))}]"
-    if not is_dataclass(value):
-        return repr(value)
-    told = (
-        f"{each.name}={_literal(getattr(value, each.name))}"
-        for each in fields(value)
-        if each.default is MISSING or getattr(value, each.name) != each.default
-        if each.default_factory is MISSING or getattr(value, each.name) != each.default_factory()
+def _literal(instance: Any) -> str:
+    """Return an instance as a program writes it, without fields that have their default."""
+    if isinstance(instance, datetime):
+        return f'datetime.fromisoformat("{instance.isoformat()}")'
+    if isinstance(instance, Path):
+        return repr(str(instance))
+    if isinstance(instance, list | tuple):
+        return f"[{', '.join(map(_literal, instance))}]"
+    if not is_dataclass(instance):
+        return repr(instance)
+    arguments = (
+        f"{field.name}={_literal(getattr(instance, field.name))}"
+        for field in fields(instance)
+        if field.default is MISSING or getattr(instance, field.name) != field.default
+        if field.default_factory is MISSING or getattr(instance, field.name) != field.default_factory()
     )
-    return f"{type(value).__name__}({', '.join(told)})"
+    return f"{type(instance).__name__}({', '.join(arguments)})"

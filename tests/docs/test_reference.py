@@ -16,7 +16,7 @@ from conspectus.web.problem_details import CODES
 @pytest.fixture(scope="module")
 def generated_pages() -> dict[str, str]:
     """The pages that are made from code."""
-    return pages.made()
+    return pages.generated_pages()
 
 
 def test_every_public_name_has_an_entry(generated_pages: dict[str, str]) -> None:

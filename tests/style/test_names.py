@@ -19,6 +19,7 @@ MAX_PER_THOUSAND_LINES: Final = {
     "src": {"vague": 0.3, "colorless": 5.9},
     "tests": {"vague": 0.2, "colorless": 2.9},
     "benchmarks": {"vague": 0.3, "colorless": 5.5},
+    "scripts": {"vague": 0.1, "colorless": 2.5},
 }
 """Names per 1,000 lines. Lower a number when names were mended; the goal of `vague` is 3."""
 MAX_MODULES_WITH_SEAMS: Final = 4
