@@ -7,7 +7,7 @@ from dataclasses import fields
 from functools import cache
 from typing import Final
 
-from tests.style.sources import MODULES, PYTHON_FILES, ROOT, name_of, nodes, read
+from tests.style.sources import MODULES, PYTHON_FILES, ROOT, name_of, read, statements
 
 from conspectus.settings import Settings
 
@@ -98,8 +98,8 @@ def code_names(source: str) -> set[str]:
 
 def statements_of_text(source: str) -> Iterator[ast.Constant]:
     """Yield the docstrings, of constants too."""
-    for node in nodes(source):
-        match node:
+    for statement in statements(source):
+        match statement:
             case ast.Expr(value=ast.Constant(value=str()) as text):
                 yield text
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.style.sources import MODULES, PACKAGE, PYTHON_FILES, ROOT, nodes, read
+from tests.style.sources import MODULES, PACKAGE, PYTHON_FILES, ROOT, nodes, read, statements
 
 VAGUE = {
     "utils",
@@ -79,7 +79,11 @@ def _is_mock(node: ast.AST) -> bool:
 
 def without_assertion(source: str) -> list[str]:
     """Names of test functions that neither assert nor call a function of the same file that does."""
-    functions = [n for n in nodes(source) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [
+        statement
+        for statement in statements(source)
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
     asserting: set[str] = set()
     for _ in range(CALLS_DEEP):
         asserting |= {function.name for function in functions if _asserts(function, asserting)}
