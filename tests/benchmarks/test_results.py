@@ -8,8 +8,10 @@ import pytest
 from benchmarks.results import DOCS, FILES, MARKED, PAGES, PLOTS, Bars, Result, of_bars, plots, with_tables
 
 SVG = "{http://www.w3.org/2000/svg}"
-FIGURE = re.compile(r"\[([^\]]+)\]\((?:docs|\.\.)/(benchmarks/\w+\.md)#([\w-]+)\)")
+FIGURE = re.compile(r"\[([^\]]+)\]\(([\w./]+\.md)#([\w-]+)\)")
 README = DOCS.parent / "README.md"
+SUMMARY = DOCS / "benchmarks" / "index.md"
+SIZING = DOCS / "operate" / "sizing.md"
 CELLS_IN_README = (
     ("holds [{} %]", "conversations", "locomo", "in windows"),
     ("rises from {} % to", "parts", "without a query context", "gitter_livechat, thread"),
@@ -20,6 +22,53 @@ CELLS_IN_README = (
     ("100,000 takes [{} ms]", "latency", "window, query embedded, p50", "100,000 chunks"),
 )
 """A figure of the README with the words beside it, and its cell; of two figures in a cell, the last one."""
+CELLS_IN_SUMMARY = (
+    ("[{} %](evidence.md#conversations)", "conversations", "locomo", "in windows"),
+    ("[{} %](evidence.md#the-sentence", "cited", "fastapi_docs: by heading", "256 tokens"),
+    ("[{}](evidence.md#documents) | `conspectus", "documents", "hotpotqa100", "hybrid"),
+    ("[{}](evidence.md#a-search-with", "linked", "hotpotqa100", "recall@5, graph"),
+    ("evidence from {} % to", "parts", "without a query context", "gitter_livechat, thread"),
+    ("% to [{} %](evidence.md", "parts", "default", "gitter_livechat, thread"),
+    ("recall@10 of [{}](speed.md#memories", "memory", "locomo: recall@10", "conspectus"),
+    ("without a language model: [{}]", "memory", "locomo: recall@10", "mem0"),
+    ("R@1 of [{}]", "moments", "tutorialvqa: engine", "R@1 iou .3"),
+    ("[{} %](speed.md#reading-files) of cells", "reading", "pdf: conspectus", "cells"),
+    ("MarkItDown: [{} %]", "reading", "pdf: markitdown", "cells"),
+    ("recall@5 of [{}](speed.md#scanned", "scans", "scan", "recall@5"),
+    ("text layer: [{}]", "scans", "text layer", "recall@5"),
+    ("100,000 chunks, query embedded | [{} ms]", "latency", "window, query embedded, p50", "100,000 chunks"),
+    ("1,000,000 chunks, query embedded | [{} ms]", "latency", "window, query embedded, p50", "1,000,000"),
+    ("10,000 memories | [{} ms]", "memory", "10,000 memories: recall, p50", "conspectus"),
+    ("found by keywords | [{}]", "ingest", "found by keywords", "chunks a second"),
+    ("included model | [{}]", "ingest", "with vectors", "chunks a second"),
+    ("million graph edges | [{} ms]", "graph", "store", "p50"),
+    ("in a folder | [{} MB]", "peers-100000", "disk", "conspectus"),
+    ("in PostgreSQL | [{} ms]", "stores", "pgvector | 100,000", "window p50"),
+    ("first answer | [{} s]", "first-answer", "conspectus", "first answer"),
+    ("[{}](safety.md#killed", "kills", "folder", "faults"),
+    ("faults after {} kills", "kills", "folder", "servers killed"),
+    ("[{}](safety.md#trust)", "trust", "attacks shown", "number"),
+    ("shown in {} histories", "trust", "histories", "number"),
+    ("[{}](safety.md#under-load", "endurance", "1 | 121 | memory megabytes", "ratio"),
+    ("[{} ms](others.md#a-million-chunks), ours", "peers-1000000", "**hybrid top 10**, p50", "qdrant"),
+    ("ours [{} ms]", "peers-1000000", "**hybrid top 10**, p50", "conspectus"),
+    ("[{} MB](others.md#beside-other-engines) |\n", "peers-100000", "disk", "lancedb"),
+    ("nDCG@10 of {}, vectors", "documents", "cosqa", "hybrid"),
+    ("vectors [{}](evidence.md#documents)", "documents", "cosqa", "vectors"),
+    ("recall@10 of [{}](evidence.md#conversations)", "conversations", "qmsum", "recall@10"),
+    ("recall@1 of [{}]", "languages-minilm", "pairs of languages", "both"),
+    ("multilingual`: [{}]", "languages-multilingual", "pairs of languages", "both"),
+    ("F1 of [{}]", "threads", "**gitter_livechat**", "links"),
+    ("message before: [{}]", "threads", "gitter_livechat: the message before", "links"),
+    ("in mem0. | [{} ms]", "memory", "10,000 memories: remember, p50", "conspectus"),
+    ("mem0: [{} ms]", "memory", "10,000 memories: remember, p50", "mem0"),
+    ("a window takes [{} ms]", "stores", "milvus | 100,000", "window p50"),
+    ("share one process. | [{}]", "server", "64", "search"),
+    ("p95 [{}](safety.md", "availability", "6 windows of 300,000 tokens over 1,000 candidates", "times idle"),
+    ("p95 of [{} ms]", "purge-large", "100,000", "p95 during a purge"),
+)
+"""The same for the summary of the benchmarks; a row may be named by its first cells, joined with ` | `."""
+CELLS = [(README, *cell) for cell in CELLS_IN_README] + [(SUMMARY, *cell) for cell in CELLS_IN_SUMMARY]
 TABLE = Result(
     "python benchmarks/peers.py", "2026-11-27", "2 cores", "", ["", "conspectus 0.1.0", "<other> 2", "third"],
     [["**build**", "1,500.5 s", "3,001 s (2x)", "-"], ["disk", "1 MB", "2 MB", "3 MB"]],
@@ -70,9 +119,9 @@ def test_a_result_without_a_file_is_refused() -> None:
         with_tables("<!-- result: nothing -->\n<!-- end of result -->")
 
 
-def read_section(page: str, anchor: str) -> str:
+def read_section(page: Path, anchor: str) -> str:
     """What stands below the heading of an anchor, up to the next one of its level or above."""
-    lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
+    lines = page.read_text(encoding="utf-8").splitlines()
     marks = {
         number: re.sub(r"[^\w\- ]", "", line.partition(" ")[2].lower()).replace(" ", "-")
         for number, line in enumerate(lines)
@@ -88,31 +137,49 @@ def list_numbers(text: str) -> set[float]:
     return {float(digits.replace(",", "")) for digits in re.findall(r"(?:\d[\d,]*)?\.?\d+", text)}
 
 
-@pytest.mark.parametrize(
-    "page", [DOCS.parent / "README.md", DOCS / "operate" / "sizing.md"], ids=lambda path: path.name
-)
+@pytest.mark.parametrize("page", [README, SIZING, SUMMARY], ids=lambda path: path.name)
 def test_a_figure_is_in_the_section_that_it_links_to(page: Path) -> None:
-    figures = FIGURE.findall(page.read_text(encoding="utf-8"))
+    links = [
+        (text, (page.parent / path).resolve(), anchor)
+        for text, path, anchor in FIGURE.findall(page.read_text(encoding="utf-8"))
+    ]
+    figures = [link for link in links if link[1].parent == SUMMARY.parent]
     assert sum(bool(list_numbers(text)) for text, _, _ in figures) >= 6
-    for text, of, anchor in figures:
-        assert (list_numbers(text) - list_numbers(read_section(of, anchor)), text, anchor) == (
+    for text, target, anchor in figures:
+        assert (list_numbers(text) - list_numbers(read_section(target, anchor)), text, anchor) == (
             set(),
             text,
             anchor,
         )
 
 
-@pytest.mark.parametrize(("words", "name", "row", "column"), CELLS_IN_README)
-def test_a_figure_of_the_readme_is_the_cell_that_it_comes_from(
-    words: str, name: str, row: str, column: str
+@pytest.mark.parametrize(("page", "words", "name", "row", "column"), CELLS)
+def test_a_figure_is_the_cell_that_it_comes_from(
+    page: Path, words: str, name: str, row: str, column: str
 ) -> None:
     before, _, after = words.partition("{}")
-    text = " ".join(README.read_text(encoding="utf-8").split())
+    text = page.read_text(encoding="utf-8")
+    text = " ".join(text.split()) if page == README else text
     [figure] = re.findall(rf"{re.escape(before)}([\d.,]+){re.escape(after)}", text)
     stored = Result.read(name)
     assert stored is not None
-    [position] = [at for at, title in enumerate(stored.columns) if title.startswith(column)]
-    [cell] = [cells[position] for cells in stored.rows if cells[0] == row]
-    number = re.findall(r"\d[\d,.]*", cell)[-1 if "(" in cell and "x)" not in cell else 0]
+    titles = {title: number for number, title in enumerate(stored.columns)}
+    [position] = (
+        [titles[column]]
+        if column in titles
+        else [number for title, number in titles.items() if title.startswith(column)]
+    )
+    width = row.count(" | ") + 1
+    [cell] = [cells[position] for cells in stored.rows if " | ".join(cells[:width]) == row]
+    number = re.findall(r"\d[\d,.]*", cell)[-1 if "(" in cell and "x)" not in cell and "%" not in cell else 0]
     decimals = len(figure.partition(".")[2])
-    assert figure == f"{float(number.replace(',', '')):,.{decimals}f}", cell
+    assert figure.replace(",", "") == f"{float(number.replace(',', '')):.{decimals}f}", cell
+
+
+@pytest.mark.parametrize("page", [README, SUMMARY], ids=lambda path: path.name)
+def test_the_number_of_hostile_texts_is_the_sum_of_the_table(page: Path) -> None:
+    stored = Result.read("injection")
+    assert stored is not None
+    number = f"{sum(int(texts) for _, texts, _ in stored.rows):,}"
+    assert {through for _, _, through in stored.rows} == {"0"}
+    assert f" of {number} " in page.read_text(encoding="utf-8").replace("Of ", " of ")

@@ -3,7 +3,7 @@
 Scores belong to captions, but an answer is a time range. A good caption shows where to look: an answer mostly
 starts shortly before the most similar caption and continues after it. The captions around it show whether
 they are about the same subject: by their mean similarity to the query, and by how many query terms any of
-them contains. docs/benchmarks/index.md documents how lengths, weights and the method were selected, and which
+them contains. benchmarks/NOTES.md documents how lengths, weights and the method were selected, and which
 alternatives scored worse.
 """
 
