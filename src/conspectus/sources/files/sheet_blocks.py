@@ -1,7 +1,8 @@
 """The tables of a sheet: blocks of cells that blank rows and columns divide."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from conspectus.sources.files.extract import heading, one_line, plain
 from conspectus.sources.files.header_rows import begins_with_names, count_captions, count_name_rows
@@ -13,9 +14,35 @@ MAX_NAMED_SHEETS = 5
 Rows: TypeAlias = Sequence[Sequence[str]]
 
 
-def render_sheet(name: str, rows: Rows, others: Iterable[str] = ()) -> Iterator[str]:
-    """Yield the name of a sheet, its tables with their captions, and its other blocks, if it has any text."""
-    blocks = [text for block in split_blocks(rows) for text in _render_block(block) if text]
+class Drawing(NamedTuple):
+    """A chart, picture or text box on a sheet: the row that it begins at, from 0, and its Markdown."""
+
+    row: int
+    blocks: Sequence[str]
+
+
+class Block(NamedTuple):
+    """The cells of one table, and the row that it begins at, from 0."""
+
+    top: int
+    rows: Rows
+
+
+def render_sheet(
+    name: str, rows: Rows, others: Iterable[str] = (), drawings: Iterable[Drawing] = ()
+) -> Iterator[str]:
+    """Yield the name of a sheet, its tables with their captions, and its other blocks, if it has any text.
+
+    A drawing stands before the first table that begins below it.
+    """
+    blocks: list[str] = []
+    waiting = deque(sorted(drawings, key=lambda drawing: drawing.row))
+    for block in split_blocks(rows):
+        while waiting and waiting[0].row < block.top:
+            blocks += filter(None, waiting.popleft().blocks)
+        blocks += filter(None, _render_block(block.rows))
+    for drawing in waiting:
+        blocks += filter(None, drawing.blocks)
     blocks += filter(None, others)
     if blocks:
         yield heading(name, 2)
@@ -45,13 +72,14 @@ def _render_block(block: Rows) -> Iterator[str]:
     yield render_table(table, has_names=has_names)
 
 
-def split_blocks(rows: Rows) -> Iterator[Rows]:
+def split_blocks(rows: Rows) -> Iterator[Block]:
     """Yield the tables of a sheet one by one, those side by side from left to right.
 
     A blank row or column alone divides nothing, because people leave them inside of tables too: what follows
     must begin with a row of names.
     """
     block: list[Sequence[str]] = []
+    top = 0
     is_after_blank = False
     for number, row in enumerate(rows):
         if not any(row):
@@ -59,11 +87,12 @@ def split_blocks(rows: Rows) -> Iterator[Rows]:
             continue
         following = rows[number + 1] if number + 1 < len(rows) else ()
         if block and is_after_blank and _begins_table(row, following, block[-1]):
-            yield from _split_columns(block)
+            yield from (Block(top, part) for part in _split_columns(block))
             block = []
+        top = top if block else number
         block.append(row)
         is_after_blank = False
-    yield from _split_columns(block)
+    yield from (Block(top, part) for part in _split_columns(block))
 
 
 def _begins_table(row: Sequence[str], following: Sequence[str], above: Sequence[str]) -> bool:

@@ -56,7 +56,8 @@ def _sheet(sheet: CalamineSheet, shown: ShownTexts | None) -> Iterator[str]:
     for (row, column), text in (shown.of_sheet(sheet.name) if shown else {}).items():
         _set_text(rows, row, column - left, text)
     others = shown.beside_cells(sheet.name) if shown else ()
-    yield from render_sheet(sheet.name, _filled(rows, sheet, left), others)
+    drawings = shown.drawings(sheet.name) if shown else ()
+    yield from render_sheet(sheet.name, _filled(rows, sheet, left), others, drawings)
 
 
 def _set_text(rows: list[list[str]], row: int, column: int, text: str) -> None:

@@ -10,8 +10,9 @@ from lxml import etree
 
 from conspectus.sources.files.missing_words import ShownText
 from conspectus.sources.files.office_texts import has_margins, texts_of_cells, texts_of_parts
+from conspectus.sources.files.sheet_blocks import Drawing
 from conspectus.sources.files.xlsx_gaps import column_number, compact_sheets
-from conspectus.sources.files.xlsx_objects import margins_of_sheet, objects_of_sheet
+from conspectus.sources.files.xlsx_objects import comments_of_sheet, drawings_of_sheet, margins_of_sheet
 from conspectus.sources.files.zip_xml import (
     Archive,
     attribute,
@@ -75,10 +76,14 @@ class ShownTexts:
             return {}
         return dict(self._read_cells(data))
 
+    def drawings(self, name: str) -> Iterator[Drawing]:
+        """Yield the charts, pictures and text boxes of a sheet."""
+        yield from drawings_of_sheet(self._archive, self._parts.get(name, ""))
+
     def beside_cells(self, name: str) -> Iterator[str]:
-        """Yield what a sheet shows beside its cells, as blocks of Markdown."""
+        """Yield the comments on a sheet and the margins of its pages, as blocks of Markdown."""
         part = self._parts.get(name, "")
-        yield from objects_of_sheet(self._archive, part)
+        yield from comments_of_sheet(self._archive, part)
         data = self._archive.read(part)
         if has_margins(data):
             yield from margins_of_sheet(root(data, part))

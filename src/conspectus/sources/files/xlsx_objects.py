@@ -6,6 +6,7 @@ from typing import Any
 from conspectus.sources.files.exif import photo_line
 from conspectus.sources.files.extract import one_line, plain
 from conspectus.sources.files.office_texts import MARGIN_ELEMENTS, header_text, is_threaded_copy
+from conspectus.sources.files.sheet_blocks import Drawing
 from conspectus.sources.files.zip_xml import (
     Archive,
     Relation,
@@ -14,16 +15,25 @@ from conspectus.sources.files.zip_xml import (
     child,
     diagram,
     local,
+    number,
     paragraphs_of,
     relations,
 )
 
 
-def objects_of_sheet(archive: Archive, part: str) -> Iterator[str]:
-    """Yield the drawings and comments of a sheet, or of a sheet that is a chart, as blocks of Markdown."""
+def drawings_of_sheet(archive: Archive, part: str) -> Iterator[Drawing]:
+    """Yield the drawings of a sheet, or of a sheet that is a chart."""
     for link in _links(archive, part).values():
         if link.kind == "drawing":
-            yield from _drawings(archive, link.target)
+            links = _links(archive, link.target)
+            for anchor in archive.xml(link.target):
+                row = child(anchor, "from", "row")
+                number_of_row = number(None if row is None else row.text)
+                yield Drawing(number_of_row, list(_drawing_blocks(archive, anchor, links)))
+
+
+def comments_of_sheet(archive: Archive, part: str) -> Iterator[str]:
+    """Yield the comments on the cells of a sheet as blocks of Markdown."""
     for link in _links(archive, part).values():
         if link.kind in {"comments", "threadedComment"}:
             yield from _comments(archive.xml(link.target))
@@ -36,9 +46,8 @@ def margins_of_sheet(sheet: Any) -> Iterator[str]:
     yield from dict.fromkeys(f"{name}: {text}" for name, text in texts if text)
 
 
-def _drawings(archive: Archive, part: str) -> Iterator[str]:
-    links = _links(archive, part)
-    for node in archive.xml(part).iter():
+def _drawing_blocks(archive: Archive, anchor: Any, links: Mapping[str, Relation]) -> Iterator[str]:
+    for node in anchor.iter():
         name = local(node)
         if name == "txBody":
             yield plain(paragraphs_of(node))

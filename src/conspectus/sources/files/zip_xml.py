@@ -18,6 +18,7 @@ from conspectus.text.zips import DAMAGED
 ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06")
 MAX_PARTS = 20_000
 FAULTS = (*DAMAGED, OSError)
+_CHART_KIND = re.compile(r"(area|bar|bubble|doughnut|line|pie|radar|scatter|stock|surface)(?:3D)?Chart")
 _LONG_DECIMAL = re.compile(r"-?\d{1,20}\.\d{10,40}(?:[eE][-+]?\d{1,3})?")
 
 
@@ -184,9 +185,11 @@ def line_of(paragraph: Any) -> str:
 
 
 def chart(part: Any) -> Iterator[str]:
-    """Return a chart as its title and a table: a row for each category, a column for each series."""
+    """Return a chart as its titles, its kind and a table: a row for a category, a column for a series."""
     titles = (node for node in part.iter() if local(node) == "title")
     yield from (plain(one_line(paragraphs_of(title))) for title in titles)
+    kinds = dict.fromkeys(kind[1] for node in part.iter() if (kind := _CHART_KIND.fullmatch(local(node))))
+    yield f"{' and '.join(kinds).capitalize()} chart" if kinds else ""
     series = [node for node in part.iter() if local(node) == "ser"]
     names = [" ".join(_values(child(one_series, "tx"))) for one_series in series]
     categories = next(

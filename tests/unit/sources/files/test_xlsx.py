@@ -114,6 +114,34 @@ def test_two_rows_of_names_become_one_so_that_each_part_of_a_long_table_has_both
     assert header == "| Berth | 2024 / Q1 | 2024 / Q2 | 2025 / Q1 | Q2 |"
 
 
+def anchor(row_number: int, name: str) -> str:
+    return f'<twoCellAnchor><from><row>{row_number}</row></from><chart id="{name}"/></twoCellAnchor>'
+
+
+def test_a_chart_stands_before_the_table_below_it_and_has_its_kind() -> None:
+    figures = "<tx><v>Fee</v></tx><cat><v>2025</v></cat><val><v>7</v></val>"
+    title = "<title><p><t>Fees</t></p></title>"
+    parts = {
+        "xl/worksheets/_rels/s1.xml.rels": links(("d", "drawing", "../drawings/d.xml")),
+        "xl/drawings/d.xml": f"<wsDr>{anchor(9, 'low')}{anchor(0, 'high')}</wsDr>",
+        "xl/drawings/_rels/d.xml.rels": links(
+            ("low", "chart", "../charts/low.xml"), ("high", "chart", "../charts/high.xml")
+        ),
+        "xl/charts/high.xml": f"<c><lineChart><ser>{figures}</ser></lineChart></c>",
+        "xl/charts/low.xml": f"<c>{title}<bar3DChart><ser>{figures}</ser></bar3DChart></c>",
+    }
+    rows = (
+        row(1, "Name", "Fee") + row(2, "Ann", "7") + row(5, "Berth", "", "Depth") + row(6, "Heron", "", "2")
+    )
+    first, line_chart, figures_of_line, second, title_text, bar_chart, _ = sheet_text(
+        rows, parts=parts
+    ).split("\n\n")
+    assert first.startswith("| Name | Fee |")
+    assert (line_chart, title_text, bar_chart) == ("Line chart", "Fees", "Bar chart")
+    assert figures_of_line.endswith("| 2025 | 7 |")
+    assert second.startswith("| Berth | Depth |")
+
+
 @pytest.mark.parametrize(
     ("cell", "notice"),
     [
