@@ -20,6 +20,10 @@ FAR = 1.5
 VERY_FAR = 2.5
 MIN_CELLS_IN_COLUMNS = 3
 """A row of so many cells that begin as those above is a part of their table, even if it is far below."""
+MIN_LINE_LENGTH = 15
+"""Shorter texts are cells rather than lines of a paragraph."""
+MIN_BREAKS = 2
+MIN_BREAK_SHARE = 0.9
 MAX_LEDGE = 1.0
 """How far a line may begin from the edge of its column, in sizes of the column."""
 
@@ -76,9 +80,29 @@ def _end_of_band(rows: Sequence[Row], begin: int, end: int) -> int:
     for index in range(last + 1, end):
         distance = rows[index].top - rows[index - 1].top
         next_distance = rows[end].top - rows[end - 1].top if end < len(rows) else distance
-        if (usual and distance > FAR * usual) or (end < len(rows) and distance > 1.1 * next_distance):
+        is_far = usual and distance > FAR * usual and not _continues_column(rows[begin:index], rows[index])
+        if is_far or (end < len(rows) and distance > 1.1 * next_distance):
             return index
     return end
+
+
+def _continues_column(above: Sequence[Row], row: Row) -> bool:
+    """Return whether a row is a line of a column of text, of which the paragraphs above are as far apart.
+
+    So the last column of a page may be shorter than the one before it.
+    """
+    first = row.spans[0]
+    lines = [
+        span
+        for row_above in above
+        for span in row_above.spans
+        if abs(span.left - first.left) <= MAX_LEDGE * first.size
+    ]
+    if len(row.spans) > 1 or not lines or median(len(span.text) for span in lines) < MIN_LINE_LENGTH:
+        return False
+    distance = abs(lines[-1].base - first.base)
+    breaks = [abs(line.base - below.base) for line, below in pairwise(lines)]
+    return sum(MIN_BREAK_SHARE * distance <= gap for gap in breaks) >= MIN_BREAKS
 
 
 def join_bands(bands: Sequence[Sequence[Row]]) -> list[Sequence[Row]]:

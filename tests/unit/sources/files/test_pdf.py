@@ -57,6 +57,25 @@ def test_columns_are_read_one_after_the_other_however_they_are_drawn(drawing: st
     assert read(page).text == TWO_COLUMNS
 
 
+def test_the_last_column_of_a_page_may_be_shorter_than_the_one_before_it() -> None:
+    left = [line for number in range(5) for line in column(LEFT, 60, 700 - 72 * number)]
+    right = [line for number in range(3) for line in column(RIGHT, 260, 700 - 72 * number)]
+    paragraphs = [" ".join(LEFT)] * 5 + [" ".join(RIGHT)] * 3
+    assert read(draw(by_row(left, right))).text == "\n\n".join(paragraphs)
+
+
+def test_a_note_below_a_table_is_no_row_of_it() -> None:
+    names = [("Berth", "Fee"), *((f"Heron-{number}", f"{number}00") for number in range(1, 6))]
+    table = [
+        (x, 700 - 12 * row, text)
+        for row, pair in enumerate(names)
+        for x, text in zip((60, 260), pair, strict=True)
+    ]
+    assert read(draw([*table, (60, 610, "All fees include water.")])).text.endswith(
+        "| Heron-5 | 500 |\n\nAll fees include water."
+    )
+
+
 def test_three_columns_below_a_title_are_read_after_it() -> None:
     third = tuple(line.replace("the", "our") for line in LEFT)
     texts = by_row(column(LEFT, 20), column(RIGHT, 215), column(third, 410))
