@@ -227,8 +227,9 @@ _OTHER_ORDER: Final = (
     Rule("period", "calendar_units(weekend)", periods.take_last_weekend),
     Rule("period", "ago count=count unit=calendar_units(month year)", periods.count_units_back),
     Rule("place", "ago length=length", parts.count_back),
+    Rule("year", "of text=DIGITS", times_of_day.read_year),
 )
-"""Rows for words in the order of other languages: "la semaine dernière", "vor zwei Tagen"."""
+"""Rows for words in the order of other languages: "la semaine dernière", "vor zwei Tagen", "mayo de 2025"."""
 
 ENGLISH_GRAMMAR: Final = Grammar(_RULES, GUARDS, ENGLISH)
 OTHER_GRAMMARS: Final = tuple(

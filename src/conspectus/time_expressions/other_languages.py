@@ -71,6 +71,7 @@ GERMAN: Final = CalendarLanguage(
     ),
     articles=words_of("der die das den dem des"),
     ago=words_of("vor"),
+    of=words_of("."),
     these=words_of("diese diesen diesem dieser dieses letzte letzten letztem letzter letztes"),
     latest=words_of("letzte letzten letztem letzter letztes vorige vorigen vergangene vergangenen"),
     days={"heute": 0, "gestern": -1, "vorgestern": -2},
@@ -97,12 +98,13 @@ _FRENCH_UNITS, _FRENCH_WEEKS = _units("semaine semaines", "weekend", "mois", "an
 FRENCH: Final = CalendarLanguage(
     {
         "in": "en/pendant/durant/au mois de/au cours de", "since": "depuis", "until": "jusqu'à/jusqu'en",
-        "before": "avant", "after": "après",
+        "before": "avant", "after": "après", "on": "le",
     },
     evidence="qui que quoi quand où est sont était avons avez ont nous je il elle dit le la les une été pas "
     "avec dans qu'est s'est qu'avons pourquoi comment",
     numbers=number_words("zéro un/une deux trois quatre cinq six sept huit neuf dix onze douze"),
     articles=words_of("le la les ce cet cette"),
+    ordinal_endings=words_of("er"),
     these=words_of("ce cette dernier dernière"),
     latest=words_of("dernier dernière derniers dernières"),
     days={"aujourd'hui": 0, "hier": -1, "avant-hier": -2},
@@ -133,6 +135,7 @@ SPANISH: Final = CalendarLanguage(
     numbers=number_words("cero un/una/uno dos tres cuatro cinco seis siete ocho nueve diez once doce"),
     articles=words_of("el la los las este esta"),
     ago=words_of("hace"),
+    of=words_of("de"),
     these=words_of("este esta"),
     latest=words_of("último última últimos últimas"),
     days={"hoy": 0, "ayer": -1, "anteayer": -2},

@@ -66,21 +66,22 @@ def find_time(query: str, face: ClockFace) -> TimeExpression | None:
     - "The last ten minutes" end with the captions, or now if a wall clock is live.
     - "Last week", "this month", "in April", "2024", "two days ago" and "10.03.2025" are calendar periods in
       the zone of the clock. Weeks begin on Monday. A month without a year is the last one of the stream.
-    - German, French and Spanish words of days, weeks, months and years are read where English names no time.
+    - German, French and Spanish words of days, weeks, months and years are read where English names no time,
+      or less of it, as the year of "10. März 2025".
     - Several ranges are intersected. A range that contradicts the first one is listed in `unused`.
     """
     tokens = split_into_tokens(query)
     english = _read_expression(query, tokens, face, ENGLISH_GRAMMAR)
-    if english is not None or not face.wall:
+    if not face.wall:
         return english
     words = {token.text for token in tokens}
     for grammar in OTHER_GRAMMARS:
         expression = _read_expression(query, tokens, face, grammar)
-        if expression is not None and (
-            not expression.rest or not words.isdisjoint(grammar.language.evidence)
-        ):
+        if expression is None or (english is not None and len(expression.phrase) <= len(english.phrase)):
+            continue
+        if not expression.rest or not words.isdisjoint(grammar.language.evidence):
             return expression
-    return None
+    return english
 
 
 def _read_expression(

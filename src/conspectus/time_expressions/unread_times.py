@@ -8,7 +8,11 @@ from conspectus.time_expressions.other_languages import OTHER_LANGUAGES
 from conspectus.time_expressions.tokens import MAX_PARSED_CHARACTERS, Token, split_into_tokens
 from conspectus.time_expressions.vocabulary import ENGLISH, Language
 
-_SLASH_DATE: Final = re_pattern(r"(?<![\w/.-])[0-9]{1,4}/[0-9]{1,2}/[0-9]{2,4}(?![\w/])")
+_NUMERIC_DATE: Final = re_pattern(
+    r"(?<![\w/.-])"
+    r"(?:[0-9]{1,4}/[0-9]{1,2}/[0-9]{2,4}|[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{4}|[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?![\w/-]|\.[0-9])"
+)
 _WORDS_BEFORE_AGO: Final = 2
 _ORDINAL_MARKS: Final = frozenset({".", "de"})
 """What stands between the number and the name of a month: `31. Februar`, `31 de febrero`."""
@@ -24,7 +28,7 @@ def unread_times(query: str) -> list[str]:
     another word that tells the language, as "mars" is French for March.
     """
     tokens = split_into_tokens(query)
-    dates = [match[0] for match in _SLASH_DATE.finditer(query[:MAX_PARSED_CHARACTERS])]
+    dates = [match[0] for match in _NUMERIC_DATE.finditer(query[:MAX_PARSED_CHARACTERS])]
     spans = [*_find_named_periods(tokens, ENGLISH), *_amounts_ago(tokens, ENGLISH)]
     if not spans:
         spans = _spans_in_other_languages(tokens)

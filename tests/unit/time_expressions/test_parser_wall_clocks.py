@@ -300,6 +300,12 @@ OTHER_LANGUAGES = """
 was geschah letzte Woche                      | 2026-11-16 to 2026-11-23 |
 Was war im April?                             | 2026-04-01 to 2026-05-01 |
 wer war gestern in der Küche                  | 2026-11-28 to 2026-11-29 | wer war in der Küche
+was war am 10. März 2025                      | 2025-03-10 to 2025-03-11 |
+wer kam am 10. März                           | 2026-03-10 to 2026-03-11 | wer kam
+was war im März 2025                          | 2025-03-01 to 2025-04-01 |
+le 10 mars 2025                               | 2025-03-10 to 2025-03-11 |
+qui est venu le 1er mars                      | 2026-03-01 to 2026-03-02 | qui est venu
+quién vino el 10 de marzo de 2025             | 2025-03-10 to 2025-03-11 | quién vino
 was passierte vor zwei Tagen                  | 2026-11-27 to 2026-11-28 |
 was passierte vor drei Monaten                | 2026-08-01 to 2026-09-01 |
 wer war am Wochenende da                      | 2026-11-28 to 2026-11-30 | wer war da
