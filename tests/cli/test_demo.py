@@ -41,6 +41,20 @@ def count_documents(engine: BlockingEngine) -> dict[str, int]:
     }
 
 
+def test_the_files_of_the_guides_are_written_once_and_no_store_is_made(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shell.folder)
+    chat = shell.folder / "examples" / "chat.jsonl"
+    written = shell("demo", "--examples", "--json").json
+    assert {"examples/chat.jsonl", "examples/handbook/backups.md"} <= {*written}
+    assert [path.name for path in shell.folder.iterdir()] == ["examples"]
+    chat.write_text("mine", encoding="utf-8")
+    again = shell("demo", "--examples")
+    assert (again.code, again.out) == (0, "all files are in examples already\n")
+    assert chat.read_text(encoding="utf-8") == "mine"
+
+
 def test_it_has_what_the_console_shows_and_is_made_once(shell: Shell, demo: dict[str, str]) -> None:
     assert sorted(demo) == ["ann", "bob", "owner"]
     with open_demo(shell.folder) as engine:

@@ -1,8 +1,7 @@
 """Every Python program, shell command and MCP configuration of the README and the manual runs as it stands.
 
-The blocks of a page run in their order in one folder, beside the files of examples/; those of the README run
-in an empty folder, as the wheel does not have these files, and those of Get started run
-as one page, in the order of its list. `conspectus serve` runs until the page ends; a page that asks a server
+The blocks of a page run in their order in one empty folder, and those of Get started run as one page, in the
+order of its list. `conspectus serve` runs until the page ends; a page that asks a server
 without it has one over the same folder. There is a chat model that answers.
 """
 
@@ -16,7 +15,6 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from shutil import copytree
 from typing import Any
 
 import pytest
@@ -130,8 +128,6 @@ async def chat_surroundings() -> AsyncIterator[dict[str, str]]:
 
 @pytest.mark.parametrize("page", page_parameters(RUN))
 async def test_blocks_of_a_page_run_as_they_stand(page: str, tmp_path: Path) -> None:
-    if page != "README.md":
-        copytree(ROOT / "examples", tmp_path / "examples")
     (tmp_path / ".curlrc").write_text("fail-with-body\nsilent\nshow-error\n")
     port = PORT
     async with AsyncExitStack() as servers:

@@ -21,7 +21,7 @@ from conspectus.model.memory import MEMORY, MemorySelection, Scope
 from conspectus.model.records import NewDocument
 from conspectus.model.stream_events import NewEvent
 from conspectus.model.streams import NewStream
-from conspectus.private import make_folder
+from conspectus.private import make_folder, open_for_writing
 from conspectus.text.counts import format_count
 from conspectus.web.warmup import freeze_gc
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from conspectus.sync import BlockingEngine
 
 DATA: Final = Path(__file__).with_name("demo_data")
+EXAMPLES: Final = DATA / "examples"
+"""Files that the guides use."""
 MARK: Final = "demo.txt"
 """The file that marks a folder as a demo."""
 COMPLETE: Final = "complete"
@@ -68,9 +70,15 @@ def demo(
     folder: Annotated[Path, typer.Argument(help="Folder to make; it must be empty or a demo.")] = Path(
         "conspectus-demo"
     ),
+    examples: Annotated[
+        bool, typer.Option("--examples", help="Only write the files of the guides, to the folder examples.")
+    ] = False,
 ) -> None:
     """Make an example store of documents, chats and memories."""
     session.require_here()
+    if examples:
+        write_examples(session)
+        return
     if session.common.data_dir is not None or session.common.collection is not None:
         raise InvalidInput("folder", "is the only thing to name; demo has no --data-dir and no --collection")
     mark = folder / MARK
@@ -91,6 +99,19 @@ def demo(
     picture = rows_table(("user", "API key (shown once)"), keys.items()) if keys else Group()
     session.show(Demo(str(folder), keys), picture)
     session.note(f"Look at it: conspectus console --data-dir {folder}")
+
+
+def write_examples(session: Session) -> None:
+    """Write the files that guides use to the folder `examples`; files that are there stay as they are."""
+    written: list[str] = []
+    for source in sorted(path for path in EXAMPLES.rglob("*") if path.is_file()):
+        target = Path(EXAMPLES.name, source.relative_to(EXAMPLES))
+        if not target.exists():
+            make_folder(target.parent)
+            with open_for_writing(target) as file:
+                file.write(source.read_bytes())
+            written.append(target.as_posix())
+    session.show(written, "\n".join(written) or f"all files are in {EXAMPLES.name} already")
 
 
 def fill(engine: "BlockingEngine", tell: Callable[[str], None], bars: "Progress | None") -> dict[str, str]:
