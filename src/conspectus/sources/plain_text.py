@@ -23,6 +23,8 @@ UNSUPPORTED_SIGNATURES = (
 )  # fmt: skip
 """First bytes of files that are not read, with the name of their format and what to do."""
 MP4_MARK, MP4_MARK_START = b"ftyp", 4
+PHOTO_BRANDS = {b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIF", b"msf1": "HEIF", b"avif": "AVIF"}
+"""Photos of telephones, which are in the container of MP4, by the four bytes after its mark."""
 CONTROL_CHARACTERS = tuple(map(chr, {*range(1, 32)} - {8, 9, 10, 12, 13, 27}))
 MAX_SCANNED_CHARACTERS = 1_000_000
 
@@ -59,6 +61,9 @@ def refuse_unsupported(name: str, data: bytes) -> None:
         if data.startswith(signature):
             raise UnsupportedContent(name, f"{format} is not supported{advice}")
     if data.startswith(MP4_MARK, MP4_MARK_START):
+        photo = PHOTO_BRANDS.get(data[MP4_MARK_START + len(MP4_MARK) :][:4])
+        if photo:
+            raise UnsupportedContent(name, f"a photo in {photo} is not supported: save it as JPEG")
         raise UnsupportedContent(name, "MP4 audio or video is not supported")
 
 

@@ -333,6 +333,8 @@ def test_a_web_page_without_a_suffix_is_read_as_one() -> None:
         ("a.7z", b"7z\xbc\xaf\x27\x1c\x00", "7z archive .* unpack it, and add what is inside"),
         ("a.rar", b"Rar!\x1a\x07\x01\x00", "RAR archive .* unpack it, and add what is inside"),
         ("a.rtf", b"{\\rtf1 text}", "RTF .* save it as DOCX"),
+        ("a.heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "photo in HEIC .* save it as JPEG"),
+        ("a.avif", b"\0\0\0\x1cftypavif\0\0\0\0", "photo in AVIF .* save it as JPEG"),
     ],
 )
 def test_other_archives_are_skipped_by_name(name: str, data: bytes, reason: str) -> None:
