@@ -486,6 +486,7 @@ PLOTS: Mapping[str, Plot] = {
     "turns": Plot("nDCG@10 of questions of several turns", _rows(2, 6)),
     "video-milvus": Plot("A day of captions in Milvus Lite (less is better)", _columns("p50", "p95")),
     "video-segments": Plot("A day of captions (less is better)", _columns("p50", "p95")),
+    "windows": Plot("Evidence among the ten best, and in windows", _columns("ten best", "in windows")),
     "writers": Plot("Documents that many writers store", _columns("documents a second")),
     "writers-folder": Plot("Documents that many writers store in a folder", _columns("documents a second")),
 }

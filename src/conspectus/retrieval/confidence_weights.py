@@ -11,14 +11,14 @@ class Weight(NamedTuple):
     mean: float
 
 
-INTERCEPT: Final = -0.011
+INTERCEPT: Final = -0.039
 WEIGHTS: Final[Mapping[str, Weight]] = {
-    "best_cosine": Weight(1.985, 0.512),
-    "cosine_lead": Weight(1.431, 0.273),
-    "bm25_lead": Weight(2.364, 0.338),
-    "terms_covered": Weight(1.007, 0.508),
-    "pairs": Weight(0.258, 0.152),
-    "names": Weight(0.231, 0.577),
-    "titles": Weight(0.563, 0.108),
-    "author": Weight(7.193, 0.856),
+    "best_cosine": Weight(1.878, 0.514),
+    "cosine_lead": Weight(2.108, 0.274),
+    "bm25_lead": Weight(1.459, 0.347),
+    "terms_covered": Weight(1.332, 0.523),
+    "pairs": Weight(1.013, 0.151),
+    "names": Weight(0.620, 0.575),
+    "titles": Weight(0.690, 0.108),
+    "author": Weight(8.529, 0.856),
 }
