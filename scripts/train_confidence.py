@@ -5,11 +5,11 @@
 
 FILE has the searches of `benchmarks/abstention.py`. Only sets of `SET_SHARES` are learned from: their
 licences allow it. The label is whether one of the ten hits answers the question, and half of the searches
-have no answer. The weights are those of a logistic regression on standardised signals. An L2 penalty draws them to
-one weight for all signals: which signal tells most depends on the set, that each tells something does not.
-Signals with a negative weight are left out, since more of any signal must not be less probable. Kinds of sets
-weigh the same. Two sets are left out though their licences allow them: the spans of qmsum are so long that
-ten hits nearly always have a part of one, and longmemeval_sample has four questions.
+have no answer. The weights are those of a logistic regression on standardised signals. An L2 penalty draws
+them to one weight for all signals: which signal tells most depends on the set, that each tells something
+does not. Signals with a negative weight are left out, since more of any signal must not be less probable.
+Kinds of sets weigh the same. Two sets are left out though their licences allow them: the spans of qmsum are
+so long that ten hits nearly always have a part of one, and longmemeval_sample has four questions.
 
 Whether the hits are by the person whom a query names is learned afterwards, from `qmsum_said` alone, with all
 other weights fixed: few other questions name somebody.
