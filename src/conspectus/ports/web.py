@@ -26,9 +26,14 @@ class Fetcher(Protocol):
     """Requests that never reach an address inside, and never take more than they may."""
 
     async def fetch(
-        self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
     ) -> Fetched:
-        """One request with its redirects; any status is an answer.
+        """One request with its redirects; any status is an answer. Only POST, PUT and PATCH have a body.
 
         Raises InvalidInput for an invalid http(s) URL or method, ForbiddenAddress for an address that is not
         allowed, TooLarge for a response over a limit, and FetchFailed without a response.

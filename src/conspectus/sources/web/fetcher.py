@@ -49,16 +49,23 @@ class WebFetcher(HttpClient):
         )
 
     async def fetch(
-        self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
     ) -> Fetched:
         """Send one request and follow its redirects. Any status is a response.
+
+        Only POST, PUT and PATCH have a body.
 
         Raises InvalidInput for an invalid URL, method or header, ForbiddenAddress for an address that is not
         allowed, TooLarge for a response over a limit, and FetchFailed without a response.
         """
         if method.upper() not in METHODS:
             raise InvalidInput("method", f"must be one of {', '.join(sorted(METHODS))}")
-        request = HttpRequest(method.upper(), _check_url(url), _check_headers(headers or {}))
+        request = HttpRequest(method.upper(), _check_url(url), _check_headers(headers or {}), body)
         async with self._in_time(request.url.redacted):
             return await self._follow(request)
 
@@ -73,7 +80,7 @@ class WebFetcher(HttpClient):
         raise FetchFailed(request.url.redacted, reason)
 
     async def _answer(self, request: HttpRequest) -> Fetched:
-        url, body = request.url, b"" if request.method in WITH_BODY else None
+        url, body = request.url, request.body if request.method in WITH_BODY else None
         async with self._request(request.method, url, url.redacted, _send(request), body) as response:
             headers: dict[str, str] = {}
             for raw_name, raw_value in response.headers:

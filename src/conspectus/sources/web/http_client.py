@@ -35,18 +35,21 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request. Headers of the caller are sent to its origin only."""
+    """One request. Headers and the body of the caller are sent to its origin only."""
 
     method: str
     url: Url
     headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
 
     def redirect(self, status: int, location: str) -> "HttpRequest":
-        """Return the redirected request. Another origin gets none of the headers, which may be secrets."""
+        """Return the redirected request. Another origin gets no header and no body, which may be secrets."""
         url = self.url.resolve(location)
         changes = (status == 303 and self.method != "HEAD") or (status < 303 and self.method == "POST")
-        headers = self.headers if url.origin == self.url.origin else {}
-        return HttpRequest("GET" if changes else self.method, url, headers)
+        method = "GET" if changes else self.method
+        if url.origin != self.url.origin:
+            return HttpRequest(method, url)
+        return HttpRequest(method, url, self.headers, self.body)
 
 
 @cache

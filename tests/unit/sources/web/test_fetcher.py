@@ -50,6 +50,14 @@ async def test_any_status_is_an_answer(server: ScriptedServer, fetcher: WebFetch
         assert (answer.status, answer.content_type, answer.charset) == (status, "", None)
 
 
+async def test_a_body_goes_to_its_own_origin_alone(server: ScriptedServer, fetcher: WebFetcher) -> None:
+    async with ScriptedServer({"/c": Answer()}) as other:
+        server.answers |= {"/a": redirect("/b", 307), "/b": redirect(f"{other.base}/c", 307)}
+        await fetcher.fetch(f"{server.base}/a", method="POST", body=b"code=secret")
+        assert [request.body for request in server.requests] == [b"code=secret", b"code=secret"]
+        assert [(request.method, request.body) for request in other.requests] == [("POST", b"")]
+
+
 @pytest.mark.parametrize("method", ["get", "POST", "Put", "patch", "DELETE", "head", "options"])
 async def test_methods(server: ScriptedServer, fetcher: WebFetcher, method: str) -> None:
     server.answers["/"] = Answer(b"body")
