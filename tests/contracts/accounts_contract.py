@@ -465,7 +465,12 @@ class AccountsContract:
         assert signed_in is not None
         assert (signed_in.identity, signed_in.user.id) == (an_identity("one", "anna"), ANNA)
         assert await accounts.find_sign_in("unknown") is None
+        of_identity = replace(a_session("s1", "anna"), identity="two", issuer_session="sid")
+        await accounts.add_session(of_identity, "h" * 64)
+        await accounts.add_session(replace(of_identity, id="s2", identity="one"), "h" * 64)
+        assert of_identity in await accounts.sessions(ANNA)
         await accounts.remove_identity(elsewhere, a_change("unmap_identity"))
+        assert [session.id for session in await accounts.sessions(ANNA)] == ["s2"]
         with pytest.raises(NotFound):
             await accounts.remove_identity(elsewhere, a_change("unmap_identity"))
         await accounts.delete_user(ANNA, transfer_to=BEN)

@@ -391,6 +391,9 @@ class MemoryAccounts(Accounts):
     async def remove_identity(self, identity: Identity, change: Change = None) -> None:
         if self._identities.pop(identity.id, None) is None:
             raise NotFound("identity", identity.id)
+        self._sessions = {
+            id: stored for id, stored in self._sessions.items() if stored[0].identity != identity.id
+        }
         self._end_memberships(user=identity.user, issuer=identity.issuer)
         self._note(change)
 

@@ -36,7 +36,13 @@ class Sessions:
         await self._accounts.add_session(session, hash_of(token))
         return token
 
-    def create(self, person: Person) -> tuple[Session, str]:
+    def create(
+        self,
+        person: Person,
+        *,
+        max_lifetime: timedelta = MAX_LIFETIME,
+        issuer_session: str | None = None,
+    ) -> tuple[Session, str]:
         """Return a new session of a person, which is not stored, and its token."""
         id, token = SESSIONS.create()
         now = self._clock()
@@ -45,10 +51,12 @@ class Sessions:
             user=person.id,
             scopes=person.scopes,
             created=now,
-            expires=now + self.lifetime,
+            expires=now + min(self.lifetime, max_lifetime),
             last_used=now,
             key=person.key,
             origin=person.origin,
+            identity=person.identity,
+            issuer_session=issuer_session,
         )
         return session, token
 
@@ -68,6 +76,7 @@ class Sessions:
             key=session.key,
             origin=session.origin,
             session=session.id,
+            identity=session.identity,
         )
 
     def is_open(self, session: Session, at: datetime) -> bool:

@@ -184,8 +184,10 @@ class Session:
     created: datetime
     expires: datetime
     last_used: datetime
-    key: Annotated[KeyId | None, "Key that the browser logged in with; none after an invitation."] = None
+    key: Annotated[KeyId | None, "Key that the browser logged in with; none otherwise."] = None
     origin: Origin | None = None
+    identity: Annotated[str | None, "Identity that signed in at its issuer; none otherwise."] = None
+    issuer_session: Annotated[str | None, "Session at that issuer, the claim `sid`; none if unknown."] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,10 @@ class Accounts(Protocol):
         """The identities of one user or of all, oldest first."""
 
     async def remove_identity(self, identity: Identity, change: AccountChange | None = None) -> None:
-        """Delete an identity, and end the memberships by claims of its issuer. Raises NotFound."""
+        """Delete an identity with its sessions, and end the memberships by claims of its issuer.
+
+        Raises NotFound.
+        """
 
     async def note_sign_in(
         self,

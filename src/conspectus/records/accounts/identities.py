@@ -13,7 +13,7 @@ from conspectus.model.ids import GroupId, UserId
 from conspectus.records.accounts.audit import Change, note_change
 from conspectus.records.accounts.users import add_user, require_principal, user_by_id
 from conspectus.records.core.rows import columns_of, to_moment
-from conspectus.records.tables.core import group_claims, groups, identities, members
+from conspectus.records.tables.core import group_claims, groups, identities, members, sessions
 from conspectus.text.times import from_microseconds, to_microseconds
 
 _IDENTITY = select(identities).where(identities.c.id == bindparam("of"))
@@ -58,9 +58,10 @@ def list_identities(connection: Connection, user: UserId | None = None) -> list[
 
 
 def remove_identity(connection: Connection, identity: Identity, change: Change = None) -> None:
-    """Delete an identity, and end the memberships by claims of its issuer. Raises NotFound."""
+    """Delete an identity with its sessions, and end memberships by claims. Raises NotFound."""
     if not connection.execute(delete(identities).where(identities.c.id == identity.id)).rowcount:
         raise NotFound("identity", identity.id)
+    connection.execute(delete(sessions).where(sessions.c.identity == identity.id))
     of_user = members.c.user == identity.user, members.c.issuer == identity.issuer
     connection.execute(delete(members).where(*of_user))
     note_change(connection, change)

@@ -59,4 +59,6 @@ def _to_session(row: Row[Any]) -> Session:
         last_used=from_microseconds(row.last_used),
         key=row.key,
         origin=row.origin,
+        identity=row.identity,
+        issuer_session=row.issuer_session,
     )

@@ -20,7 +20,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0012"
+VERSION = "0013"
 """The newest migration. A higher stored version comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -367,11 +367,13 @@ sessions = Table(
     Column("created", Number, nullable=False),
     Column("expires", Number, nullable=False),
     Column("last_used", Number, nullable=False),
+    Column("identity", String),
+    Column("issuer_session", Text),
     Index(None, "user"),
     Index(None, "key"),
     Index(None, "expires"),
 )
-"""Sessions of browsers: `hash` is that of the token in the cookie."""
+"""Sessions of browsers: `hash` is that of the token in the cookie, `identity` the one that signed in."""
 
 invitations = Table(
     "invitations",
