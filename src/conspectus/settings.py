@@ -301,6 +301,17 @@ class Settings:
     oidc_algorithms: Annotated[str, "algorithms of signatures, separated by commas"] = (
         "RS256,PS256,ES256,EdDSA"
     )
+    oidc_client_id: Annotated[
+        str, "id of this server at the issuer, for sign-in in the console; empty: no sign-in there"
+    ] = ""
+    oidc_client_secret: Annotated[
+        str, "secret of this server at the issuer; empty: a public client, protected by PKCE alone"
+    ] = field(default="", repr=False)
+    oidc_name: Annotated[str, "name of the issuer on the button of the console"] = "single sign-on"
+    oidc_sign_in_scopes: Annotated[
+        str, "scopes that a sign-in in the console asks for, separated by spaces"
+    ] = "openid profile"
+    oidc_session_hours: Annotated[int, "hours after which a sign-in in the console ends"] = 12
     oidc_clock_skew_seconds: Annotated[int, "difference of clocks that is tolerated, at most 60"] = 60
     oidc_stale_key_hours: Annotated[int, "hours that keys of an issuer that is away are used"] = 24
     key_requests_per_minute: Annotated[
@@ -344,12 +355,20 @@ class Settings:
                 raise InvalidInput(name, f"{getattr(self, name)!r} must be one of {', '.join(allowed[name])}")
         if self.chat_min_similarity:
             _similarity("chat_min_similarity", self.chat_min_similarity)
-        if bool(self.oidc_issuer) != bool(self.oidc_audience.strip(", ")):
-            raise InvalidInput("oidc_audience", "goes with oidc_issuer: set both, or neither")
+        self._check_sign_in()
         if self.secret_key and self.secret_key_file:
             raise InvalidInput("secret_key_file", "excludes secret_key: set one of them")
         if self.public_address and not PUBLIC_ADDRESS.fullmatch(self.public_address):
             raise InvalidInput("public_address", "must be `http://` or `https://` with a host, and no path")
+
+    def _check_sign_in(self) -> None:
+        """Refuse settings with which nobody could sign in."""
+        if bool(self.oidc_issuer) != bool(self.oidc_audience.strip(", ")):
+            raise InvalidInput("oidc_audience", "goes with oidc_issuer: set both, or neither")
+        if self.oidc_client_id and not self.oidc_issuer:
+            raise InvalidInput("oidc_client_id", "needs oidc_issuer")
+        if "openid" not in self.oidc_sign_in_scopes.split():
+            raise InvalidInput("oidc_sign_in_scopes", "must have the scope openid")
 
     @property
     def own_address(self) -> str:

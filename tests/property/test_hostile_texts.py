@@ -39,6 +39,7 @@ PACKAGES = (
 )
 OUT_OF_REACH = {
     "access.reader.AuthorizedReader": "asks a store",
+    "access.sessions.Sessions": "asks a store",
     "cli.agent.hook_command": "takes a folder",
     "cli.agent_helper.AgentHelper": "asks a store",
     "cli.lines.read_lines": "takes an open file",
@@ -84,7 +85,10 @@ OUT_OF_REACH = {
     "window.counting.count_in_parts": "takes a function that counts",
 }
 OWN_FORMAT = {
+    "access.browser_sign_ins.check_answer": "raises TokenFault, which a sign-in logs",
     "access.token_claims.read_claims": "raises TokenFault, which a sign-in logs",
+    "access.token_claims.read_id_claims": "raises TokenFault, which a sign-in logs",
+    "access.token_claims.read_logout_claims": "raises TokenFault, which a sign-in logs",
     "cli.agent_helper.event_of": "raises ValueError, which the helper logs",
     "cli.agent_helper.one_of_levels": "raises ValueError, which the helper logs",
     "cli.agent_helper.response_json": "an event that event_of read",

@@ -68,9 +68,11 @@ ACCEPTED_WORDS = {
     "oidc_issuer": "https://login.example.org",
     "oidc_audience": "context",
     "oidc_create_users": "on",
+    "oidc_client_id": "console",
+    "oidc_sign_in_scopes": "openid email",
 }
 """Words for settings that take only some."""
-ISSUER_SETTINGS = {"oidc_issuer", "oidc_audience"}
+ISSUER_SETTINGS = {"oidc_issuer", "oidc_audience", "oidc_client_id"}
 """Settings that are valid together only."""
 
 

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
-import { forgetInvitation, login } from "../session";
+import { useEffect, useState } from "preact/hooks";
+import { forgetInvitation, login, readProvider, signIn, signInFailed, type Provider } from "../session";
 import { asProblem } from "../ui/load";
 import { Mark } from "../ui/mark";
 
@@ -60,6 +60,28 @@ function LoginForm({
   );
 }
 
+/** The button that leads to the identity provider, where the server has one. */
+function ProviderButton() {
+  const [provider, setProvider] = useState<Provider | null>(null);
+  useEffect(() => {
+    // Without an answer there is still the key.
+    readProvider().then(setProvider, () => setProvider(null));
+  }, []);
+  if (provider === null) return null;
+  return (
+    <>
+      {signInFailed && (
+        <p class="failed after" role="alert">
+          Signing in did not work. Try again, or ask the owner of the server: its log has the reason.
+        </p>
+      )}
+      <button class="btn after" type="button" onClick={() => signIn(provider)}>
+        Sign in with {provider.name}
+      </button>
+    </>
+  );
+}
+
 export function Login() {
   const [key, setKey] = useState("");
   return (
@@ -68,6 +90,7 @@ export function Login() {
       hint="The first start of the server printed the key of the owner. Others get a key or an invitation from the owner."
       refused="This API key is not valid. It may have expired or been revoked."
       logIn={() => login({ key: key.trim() })}
+      alternative={<ProviderButton />}
     >
       {(describedBy) => (
         <>

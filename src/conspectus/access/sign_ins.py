@@ -59,7 +59,7 @@ class SignIns:
         verifier = await self.prepare()
         try:
             claims = read_claims(await verifier.verify(token), self.rules, self._clock())
-            return await self._sign_in(claims)
+            return await self.sign_in(claims)
         except TokenFault as fault:
             logger.warning(
                 "token_refused reason=%(reason)s %(detail)s", {"reason": fault.code, "detail": fault.detail}
@@ -75,7 +75,12 @@ class SignIns:
         if self._verifier is not None:
             await self._verifier.close()
 
-    async def _sign_in(self, claims: TokenClaims) -> Person:
+    async def sign_in(self, claims: TokenClaims) -> Person:
+        """Return the user whom the claims of a valid token are about, and update its groups.
+
+        Raises TokenFault for an unknown identity, unless the settings allow a new user, and for a disabled
+        user.
+        """
         id = identity_id(claims.issuer, claims.subject)
         signed_in = await self._accounts.find_sign_in(id)
         if signed_in is None:
@@ -106,7 +111,7 @@ class SignIns:
                 continue
             user = User(UserId(str(uuid4())), name, now)
             identity = Identity(id, claims.issuer, claims.subject, user.id, now)
-            change = _describe(user, "create_user", f"first sign-in of {claims.issuer}", now)
+            change = describe_change(user, "create_user", f"first sign-in of {claims.issuer}", now)
             with suppress(Conflict):
                 await self._accounts.add_identity(identity, change, new_user=user)
             signed_in = await self._accounts.find_sign_in(id)
@@ -120,21 +125,23 @@ class SignIns:
         if identity.last_issued is not None and claims.issued < identity.last_issued:
             return
         group_claims = await self._accounts.group_claims(claims.issuer)
-        claimed = {group_claim.group for group_claim in group_claims if group_claim.claim in claims.groups}
-        joined = claimed - memberships.keys()
-        left = {group for group, issuer in memberships.items() if issuer == claims.issuer} - claimed
+        present = {group for group, issuer in memberships.items() if issuer == claims.issuer}
+        claimed = present
+        if claims.groups is not None:
+            claimed = {mapped.group for mapped in group_claims if mapped.claim in claims.groups}
+        joined, left = claimed - memberships.keys(), present - claimed
         if identity.last_issued is not None and not joined and not left:
             return
         names = {group.id: group.name for group in await self._accounts.groups()}
         now, user, origin = self._clock(), signed_in.user, f"claim of {claims.issuer}"
 
         def describe(action: str, group: GroupId) -> AccountChange:
-            return _describe(user, action, f"group {names.get(group, group)}; {origin}", now)
+            return describe_change(user, action, f"group {names.get(group, group)}; {origin}", now)
 
         await self._accounts.note_sign_in(
             identity,
             claims.issued,
-            first=_describe(user, "first_sign_in", f"issuer {claims.issuer}", now),
+            first=describe_change(user, "first_sign_in", f"issuer {claims.issuer}", now),
             joined={group: describe("add_member", group) for group in joined},
             left={group: describe("remove_member", group) for group in left},
         )
@@ -149,8 +156,8 @@ def _list_names(id: str, claimed: str) -> list[str]:
         return [f"user-{digits}", f"user-{id.replace('-', '')}"]
 
 
-def _describe(user: User, action: str, detail: str, at: datetime) -> AccountChange:
-    """Return the change that a user makes by a sign-in."""
+def describe_change(user: User | Person, action: str, detail: str, at: datetime) -> AccountChange:
+    """Return a change of a user that the issuer causes."""
     return AccountChange(
         id=str(uuid4()),
         actor=user.id,

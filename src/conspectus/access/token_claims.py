@@ -1,5 +1,6 @@
 """What the claims of a signed token allow here (RFC 7519, RFC 9068)."""
 
+import hmac
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -7,7 +8,7 @@ from typing import Any, Final
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
 from conspectus.model.access import SCOPES, Scope
-from conspectus.model.identities import TokenClaims
+from conspectus.model.identities import LogoutClaims, TokenClaims
 from conspectus.ports.identities import TokenFault
 from conspectus.settings import Settings
 from conspectus.text.urls import is_tamper_proof
@@ -22,6 +23,8 @@ MAX_CLAIM: Final = 1_000
 """Characters of a group's name, and of a person's."""
 LAST_SECOND: Final = 253_402_300_799
 """The last second of the year 9999."""
+LOGOUT_EVENT: Final = "http://schemas.openid.net/event/backchannel-logout"
+"""The member of `events` that makes a token a logout token."""
 ANY_TOKEN: Final = "*"
 """In `oidc_scopes`: the scope that every valid token has."""
 
@@ -38,6 +41,9 @@ class TokenRules:
     name_claim: str
     creates_users: bool
     clock_skew: int
+    client: str
+    """Id of the console at the issuer; empty: nobody signs in there."""
+    max_session_hours: int
 
     @property
     def scopes_supported(self) -> list[str]:
@@ -65,6 +71,8 @@ def rules_of(settings: Settings) -> TokenRules | None:
         name_claim=settings.oidc_name_claim,
         creates_users=settings.oidc_create_users == "on",
         clock_skew=settings.oidc_clock_skew_seconds,
+        client=settings.oidc_client_id,
+        max_session_hours=settings.oidc_session_hours,
     )
 
 
@@ -83,10 +91,80 @@ def parse_scopes(setting: str) -> frozenset[tuple[str, Scope]]:
 
 
 def read_claims(claims: Mapping[str, Any], rules: TokenRules, now: datetime) -> TokenClaims:
-    """Return what the claims of a signed token say. Raises TokenFault unless the token is valid here."""
+    """Return what the claims of a signed access token say. Raises TokenFault unless it is valid here."""
+    issued, expires = _check_claims(claims, rules, rules.audiences, now)
+    if "events" in claims:
+        raise TokenFault("token_type")
+    if "cnf" in claims:
+        raise TokenFault("bound_to_a_key")
+    return TokenClaims(
+        issuer=rules.issuer,
+        subject=_read_subject(claims),
+        name=_read_name(claims.get(rules.name_claim)),
+        scopes=_read_scopes(claims, rules),
+        groups=_read_groups(claims, rules) or frozenset(),
+        issued=issued,
+        expires=expires,
+    )
+
+
+def read_id_claims(
+    claims: Mapping[str, Any], rules: TokenRules, *, client: str, nonce: str, now: datetime
+) -> TokenClaims:
+    """Return what the claims of a signed ID token say, for the client and the nonce of a sign-in.
+
+    Raises TokenFault unless it is valid here (OpenID Connect Core, 3.1.3.7).
+    """
+    issued, expires = _check_claims(claims, rules, frozenset({client}), now)
+    if "events" in claims:
+        raise TokenFault("token_type")
+    is_for_others = _read_texts(claims.get("aud"), "audience") != [client]
+    if claims.get("azp", None if is_for_others else client) != client:
+        raise TokenFault("authorized_party")
+    sent_nonce = claims.get("nonce")
+    if not isinstance(sent_nonce, str) or not hmac.compare_digest(sent_nonce.encode(), nonce.encode()):
+        raise TokenFault("nonce")
+    return TokenClaims(
+        issuer=rules.issuer,
+        subject=_read_subject(claims),
+        name=_read_name(claims.get(rules.name_claim)),
+        scopes=(),
+        groups=_read_groups(claims, rules),
+        issued=issued,
+        expires=expires,
+        issuer_session=_read_session(claims),
+    )
+
+
+def read_logout_claims(
+    claims: Mapping[str, Any], rules: TokenRules, *, client: str, now: datetime
+) -> LogoutClaims:
+    """Return what the claims of a signed logout token say (OpenID Connect Back-Channel Logout, 2.6).
+
+    Raises TokenFault unless it is valid here.
+    """
+    issued, _ = _check_claims(claims, rules, frozenset({client}), now)
+    events = claims.get("events")
+    if not isinstance(events, dict) or not isinstance(events.get(LOGOUT_EVENT), dict):
+        raise TokenFault("claim_events")
+    if "nonce" in claims:
+        raise TokenFault("nonce")
+    if not isinstance(claims.get("jti"), str):
+        raise TokenFault("claim_jti")
+    subject = _read_subject(claims) if "sub" in claims else None
+    issuer_session = _read_session(claims)
+    if subject is None and issuer_session is None:
+        raise TokenFault("subject")
+    return LogoutClaims(subject, issuer_session, issued)
+
+
+def _check_claims(
+    claims: Mapping[str, Any], rules: TokenRules, audiences: frozenset[str], now: datetime
+) -> tuple[datetime, datetime]:
+    """Return when a token was issued and when it expires. Raises TokenFault unless it is valid."""
     if claims.get("iss") != rules.issuer:
         raise TokenFault("issuer")
-    if rules.audiences.isdisjoint(_read_texts(claims.get("aud"), "audience")):
+    if audiences.isdisjoint(_read_texts(claims.get("aud"), "audience")):
         raise TokenFault("audience")
     expires, issued = _read_instant(claims, "exp"), _read_instant(claims, "iat")
     not_before = _read_instant(claims, "nbf") if "nbf" in claims else issued
@@ -94,20 +172,7 @@ def read_claims(claims: Mapping[str, Any], rules: TokenRules, now: datetime) -> 
         raise TokenFault("expired")
     if max(issued, not_before) > now.timestamp() + rules.clock_skew:
         raise TokenFault("not_yet_valid")
-    if "cnf" in claims:
-        raise TokenFault("bound_to_a_key")
-    subject = claims.get("sub")
-    if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT or not subject.isprintable():
-        raise TokenFault("subject")
-    return TokenClaims(
-        issuer=rules.issuer,
-        subject=subject,
-        name=_read_name(claims.get(rules.name_claim)),
-        scopes=_read_scopes(claims, rules),
-        groups=_read_groups(claims, rules),
-        issued=datetime.fromtimestamp(issued, UTC),
-        expires=datetime.fromtimestamp(expires, UTC),
-    )
+    return datetime.fromtimestamp(issued, UTC), datetime.fromtimestamp(expires, UTC)
 
 
 def _split(setting: str) -> frozenset[str]:
@@ -145,9 +210,26 @@ def _read_scopes(claims: Mapping[str, Any], rules: TokenRules) -> tuple[Scope, .
     return tuple(scope for scope in SCOPES if scope in granted)
 
 
-def _read_groups(claims: Mapping[str, Any], rules: TokenRules) -> frozenset[str]:
+def _read_groups(claims: Mapping[str, Any], rules: TokenRules) -> frozenset[str] | None:
+    """Return the groups that a token names; None if it says nothing of groups. Raises TokenFault."""
     claim = claims.get(rules.groups_claim) if rules.groups_claim else None
-    return frozenset() if claim is None else frozenset(_read_texts(claim, "claim_groups"))
+    return None if claim is None else frozenset(_read_texts(claim, "claim_groups"))
+
+
+def _read_subject(claims: Mapping[str, Any]) -> str:
+    """Return whom a token is about. Raises TokenFault."""
+    subject = claims.get("sub")
+    if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT or not subject.isprintable():
+        raise TokenFault("subject")
+    return subject
+
+
+def _read_session(claims: Mapping[str, Any]) -> str | None:
+    """Return the session at the issuer that a token names. Raises TokenFault."""
+    session = claims.get("sid")
+    if session is not None and (not isinstance(session, str) or not 0 < len(session) <= MAX_SUBJECT):
+        raise TokenFault("claim_sid")
+    return session
 
 
 def _read_name(claim: object) -> str:

@@ -21,7 +21,7 @@ from conspectus.engine.components import AlertParts, EmbeddingParts, NameParts, 
 from conspectus.errors import InvalidInput, StorageError, optional
 from conspectus.ingest.sensitive import screens
 from conspectus.ports import CountTokens
-from conspectus.ports.identities import TokenVerifier
+from conspectus.ports.identities import CodeFlow, TokenVerifier
 from conspectus.ports.imports import ForeignPlace, ForeignReader
 from conspectus.ports.jobs import JobFiles, Jobs, Lock, Turn, Turns
 from conspectus.ports.sealing import Sealer
@@ -93,6 +93,7 @@ async def components_at(address: StoreAddress, settings: Settings, models: Model
         alerts=_alert_parts(partial(turns, ALERTS_LOCK), settings, transactions),
         work=_work_parts(address, settings, transactions, turns),
         make_token_verifier=partial(_make_token_verifier, settings),
+        make_code_flow=partial(_make_code_flow, settings),
     )
 
 
@@ -292,19 +293,39 @@ def _make_token_verifier(settings: Settings) -> TokenVerifier:
     """Return what checks tokens of the issuer, to which the operator allows requests. Raises MissingExtra."""
     from conspectus.access.token_claims import rules_of
     from conspectus.providers.issuer_keys import IssuerKeys
-    from conspectus.sources.web.fetcher import WebFetcher
-    from conspectus.sources.web.http_client import FetchLimits
-    from conspectus.text.urls import parse_url
 
     rules = rules_of(settings)
     if rules is None:
         raise InvalidInput("oidc_issuer", "is not set")
     jwt_verifier = optional("conspectus.providers.jwt_verifier", "oidc", "pyjwt")
-    allow = (parse_url(rules.issuer).host, *_list_allowed_addresses(settings))
-    fetcher = WebFetcher(FetchLimits(MAX_ISSUER_BYTES, 0, ISSUER_SECONDS, allow))
+    fetcher = _make_issuer_fetcher(settings)
     keys = IssuerKeys(rules.issuer, fetcher, max_stale_seconds=settings.oidc_stale_key_hours * 3_600)
     verifier: TokenVerifier = jwt_verifier.JwtVerifier(keys, rules.algorithms)
     return verifier
+
+
+def _make_code_flow(settings: Settings) -> CodeFlow:
+    """Return what signs browsers in on the pages of the issuer."""
+    from conspectus.access.browser_sign_ins import CALLBACK_PATH
+    from conspectus.providers.code_flow import AuthorizationCodeFlow, Client
+
+    client = Client(
+        id=settings.oidc_client_id,
+        secret=settings.oidc_client_secret,
+        redirect_address=f"{settings.own_address}{CALLBACK_PATH}",
+        scopes=settings.oidc_sign_in_scopes,
+    )
+    return AuthorizationCodeFlow(settings.oidc_issuer, client, _make_issuer_fetcher(settings))
+
+
+def _make_issuer_fetcher(settings: Settings) -> Fetcher:
+    """Return the client of requests to the issuer, to whose host the operator allows them."""
+    from conspectus.sources.web.fetcher import WebFetcher
+    from conspectus.sources.web.http_client import FetchLimits
+    from conspectus.text.urls import parse_url
+
+    allow = (parse_url(settings.oidc_issuer).host, *_list_allowed_addresses(settings))
+    return WebFetcher(FetchLimits(MAX_ISSUER_BYTES, 0, ISSUER_SECONDS, allow))
 
 
 def _name_parts(turn: Turn, settings: Settings, transactions: "Transactions") -> NameParts:

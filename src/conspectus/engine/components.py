@@ -21,7 +21,7 @@ from conspectus.ports.accounts import Accounts
 from conspectus.ports.chat import ChatModel, ChatRegistry
 from conspectus.ports.connectors import Connectors
 from conspectus.ports.graphs import EntityExtractor, Graphs, MentionStore
-from conspectus.ports.identities import TokenVerifier
+from conspectus.ports.identities import CodeFlow, TokenVerifier
 from conspectus.ports.jobs import (
     IdempotencyStore,
     JobFiles,
@@ -155,6 +155,7 @@ class EngineComponents:
     names: NameParts
     work: WorkParts
     make_token_verifier: Callable[[], TokenVerifier]
+    make_code_flow: Callable[[], CodeFlow]
     release: Callable[[], Awaitable[None]]
     reranker: Reranker | None = None
     chat_model: ChatModel | None = None

@@ -7,8 +7,10 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakValueDictionary
 
+from conspectus.access.browser_sign_ins import BrowserSignIns
 from conspectus.access.invitations import Invitations
 from conspectus.access.keys import Keys
+from conspectus.access.reader import AuthorizedReader
 from conspectus.access.sessions import Sessions
 from conspectus.access.sign_ins import SignIns
 from conspectus.access.token_claims import rules_of
@@ -23,6 +25,7 @@ from conspectus.ingest.connection_followers import Followers
 from conspectus.ingest.embedding_backfill import Backfill
 from conspectus.ingest.name_reader import NameReader
 from conspectus.ingest.open_indexes import OpenIndexes
+from conspectus.model.access import LOCAL_OWNER
 from conspectus.model.ids import UserId
 from conspectus.ports.streams import Poster
 from conspectus.ports.web import Fetcher
@@ -59,6 +62,20 @@ class EngineCore:
                 token_rules,
                 parts.make_token_verifier,
                 is_free_name=partial(is_free_name, parts),
+            )
+        )
+        self.browser_sign_ins = (
+            None
+            if self.sign_ins is None or not self.sign_ins.rules.client
+            else BrowserSignIns(
+                self.sign_ins,
+                parts.accounts,
+                parts.clock,
+                self.sessions,
+                parts.make_code_flow,
+                choose_scopes=AuthorizedReader(
+                    LOCAL_OWNER, parts.records, parts.accounts, parts.clock
+                ).choose_scopes,
             )
         )
         self.versions = VersionCache(parts.memories)
@@ -125,6 +142,8 @@ class EngineCore:
             await self.jobs.close(grace=self.parts.settings.job_grace_seconds)
         if self._fetcher is not None:
             await self._fetcher.close()
+        if self.browser_sign_ins is not None:
+            await self.browser_sign_ins.close()
         if self.sign_ins is not None:
             await self.sign_ins.close()
         await self.names.close()

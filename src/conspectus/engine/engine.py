@@ -22,6 +22,7 @@ from conspectus.ports import CountTokens, Embedder, Progress
 from conspectus.text.vectors import unpack_row
 
 if TYPE_CHECKING:
+    from conspectus.access.browser_sign_ins import BrowserSignIns
     from conspectus.access.sessions import Sessions
     from conspectus.access.sign_ins import SignIns
     from conspectus.engine.access import AccessService
@@ -260,6 +261,11 @@ class Engine:
     def sign_ins(self) -> "SignIns | None":
         """The sign-ins with tokens at front ends; None if the settings name no issuer."""
         return self._context.core.sign_ins
+
+    @property
+    def browser_sign_ins(self) -> "BrowserSignIns | None":
+        """The sign-ins of browsers on the pages of the issuer; None if the settings name no client."""
+        return self._context.core.browser_sign_ins
 
     @property
     def rate_counters(self) -> "RateCounters":

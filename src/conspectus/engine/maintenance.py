@@ -77,6 +77,8 @@ class MaintenanceService(Service):
         wrong_settings = tuple(await asyncio.to_thread(self._parts.make_files().problems))
         if self._core.sign_ins is not None:
             wrong_settings += tuple(await self._core.sign_ins.find_problems())
+        if self._core.browser_sign_ins is not None:
+            wrong_settings += tuple(await self._core.browser_sign_ins.find_problems())
         return replace(report, records=(*report.records, *problems), settings=wrong_settings)
 
     async def reindex(

@@ -50,12 +50,34 @@ class GroupClaim:
 
 @dataclass(frozen=True, slots=True)
 class TokenClaims:
-    """What a valid token says: who it is about, what it may be used for, and the groups of its bearer."""
+    """What a valid token says: who it is about, what it may be used for, and the groups of its bearer.
+
+    `groups` is None if it says nothing of groups. `issuer_session` is the claim `sid` of an ID token.
+    """
 
     issuer: str
     subject: str
     name: str
     scopes: tuple[Scope, ...]
-    groups: frozenset[str]
+    groups: frozenset[str] | None
     issued: datetime
     expires: datetime
+    issuer_session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogoutClaims:
+    """What a valid logout token says: whose sessions end, or which one; only those that began before."""
+
+    subject: str | None
+    issuer_session: str | None
+    issued: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SignInAttempt:
+    """The secrets of one sign-in on the pages of the issuer, which only the browser that began it knows."""
+
+    state: str
+    nonce: str
+    code_verifier: str

@@ -1,18 +1,15 @@
 """The public keys of an issuer, as its metadata publishes them (OpenID Connect Discovery, RFC 7517)."""
 
 import asyncio
-import json
 import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from conspectus.errors import FetchFailed, InvalidInput, TooLarge
 from conspectus.ports.web import Fetcher
-from conspectus.text.urls import is_tamper_proof
+from conspectus.providers.issuer_metadata import IssuerFault, fetch_json, fetch_metadata, read_endpoint
 
-METADATA_PATH: Final = "/.well-known/openid-configuration"
 REFRESH_SECONDS: Final = 600.0
 """Age after which keys are fetched again, while the present ones are used."""
 MIN_FETCH_INTERVAL: Final = 30.0
@@ -23,10 +20,6 @@ KEY_TYPES: Final = frozenset({"RSA", "EC", "OKP"})
 """Kinds of keys of which one half is public."""
 
 logger = logging.getLogger(__name__)
-
-
-class IssuerFault(Exception):
-    """The issuer published nothing usable; the message is a sentence for the operator."""
 
 
 class IssuerKeys:
@@ -68,16 +61,9 @@ class IssuerKeys:
 
     async def load(self) -> Mapping[str, Mapping[str, Any]]:
         """Fetch the metadata and the keys. Raises IssuerFault."""
-        metadata = await self._fetch_json(self._issuer.rstrip("/") + METADATA_PATH)
-        if metadata.get("issuer") != self._issuer:
-            raise IssuerFault(
-                f"the metadata name the issuer {metadata.get('issuer')!r:.200}, and CONSPECTUS_OIDC_ISSUER is"
-                f" {self._issuer!r}: both must be equal, to the last slash"
-            )
-        address = metadata.get("jwks_uri")
-        if not isinstance(address, str) or not is_tamper_proof(address):
-            raise IssuerFault("the metadata have no `jwks_uri` with https")
-        return read_keys(await self._fetch_json(address))
+        metadata = await fetch_metadata(self._fetcher, self._issuer)
+        address = read_endpoint(metadata, "jwks_uri")
+        return read_keys(await fetch_json(self._fetcher, address))
 
     async def close(self) -> None:
         """Stop fetching, and release connections."""
@@ -107,21 +93,6 @@ class IssuerKeys:
             logger.warning("issuer_keys_unavailable reason=%(reason)s", {"reason": str(fault)})
         else:
             self._fetched = self._monotonic()
-
-    async def _fetch_json(self, address: str) -> Mapping[str, Any]:
-        try:
-            response = await self._fetcher.fetch(address, headers={"Accept": "application/json"})
-        except (FetchFailed, TooLarge, InvalidInput) as fault:
-            raise IssuerFault(f"{address} cannot be fetched: {fault}") from fault
-        if response.status != 200:
-            raise IssuerFault(f"{address} answers with the status {response.status}")
-        try:
-            document = json.loads(response.body)
-        except (ValueError, RecursionError):
-            document = None
-        if not isinstance(document, dict):
-            raise IssuerFault(f"{address} is no JSON object")
-        return document
 
 
 def read_keys(document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:

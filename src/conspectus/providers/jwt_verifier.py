@@ -9,15 +9,20 @@ import jwt
 from jwt.algorithms import get_default_algorithms
 from jwt.utils import base64url_decode
 
-from conspectus.ports.identities import TokenFault
-from conspectus.providers.issuer_keys import IssuerFault, IssuerKeys
+from conspectus.ports.identities import TokenFault, TokenUse
+from conspectus.providers.issuer_keys import IssuerKeys
+from conspectus.providers.issuer_metadata import IssuerFault
 
 PARTS: Final = re.compile(r"(?P<header>[\w-]+)\.[\w-]*\.[\w-]*", re.ASCII)
 """Header, payload and signature. A detached payload and a missing signature are refused later."""
 MAX_TOKEN_LENGTH: Final = 16_384
 """Characters of a token. A longer one is refused before it is parsed."""
-TOKEN_TYPES: Final = frozenset({"jwt", "at+jwt", "application/at+jwt"})
-"""Values of `typ` of access tokens. Others, such as logout tokens, are for something else."""
+TOKEN_TYPES: Final[Mapping[TokenUse, frozenset[str]]] = {
+    "access": frozenset({"jwt", "at+jwt", "application/at+jwt"}),
+    "id": frozenset({"jwt"}),
+    "logout": frozenset({"jwt", "logout+jwt", "application/logout+jwt"}),
+}
+"""Values of `typ` of the tokens of each use."""
 CURVES: Final[Mapping[str, frozenset[str]]] = {
     "ES256": frozenset({"P-256"}),
     "ES384": frozenset({"P-384"}),
@@ -34,9 +39,9 @@ class JwtVerifier:
         self._keys = keys
         self._algorithms = algorithms
 
-    async def verify(self, token: str) -> Mapping[str, Any]:
+    async def verify(self, token: str, use: TokenUse = "access") -> Mapping[str, Any]:
         """Return the claims of a token that the issuer has signed. Raises TokenFault."""
-        header = read_header(token)
+        header = read_header(token, use)
         algorithm, key_id = header.get("alg"), header.get("kid")
         if not isinstance(algorithm, str) or algorithm not in self._algorithms:
             raise TokenFault("algorithm")
@@ -62,7 +67,7 @@ class JwtVerifier:
         await self._keys.close()
 
 
-def read_header(token: str) -> Mapping[str, Any]:
+def read_header(token: str, use: TokenUse) -> Mapping[str, Any]:
     """Return the header of a token, which nobody has verified yet. Raises TokenFault.
 
     `jku`, `jwk`, `x5u` and `x5c` would let a token name its own key, so nothing reads them.
@@ -72,11 +77,15 @@ def read_header(token: str) -> Mapping[str, Any]:
     parts = PARTS.fullmatch(token)
     if parts is None:
         raise TokenFault("malformed")
-    header = read_object(base64url_decode(parts["header"]), "malformed")
+    try:
+        encoded_header = base64url_decode(parts["header"])
+    except ValueError:
+        raise TokenFault("malformed") from None
+    header = read_object(encoded_header, "malformed")
     if "crit" in header or "b64" in header:
         raise TokenFault("critical_header")
     token_type = header.get("typ", "JWT")
-    if not isinstance(token_type, str) or token_type.lower() not in TOKEN_TYPES:
+    if not isinstance(token_type, str) or token_type.lower() not in TOKEN_TYPES[use]:
         raise TokenFault("token_type")
     return header
 

@@ -25,7 +25,7 @@ from conspectus.errors import ConspectusError, InvalidToken, Unauthenticated, op
 from conspectus.mcp.tool import HTTP_PATH as MCP_PATH
 from conspectus.mcp.tool import SEARCH_PATH, ToolOptions, split_names
 from conspectus.settings import Settings
-from conspectus.web.auth import Authentication, origins
+from conspectus.web.auth import Authentication, FailureDelays, origins
 from conspectus.web.body_limits import BodyLimits
 from conspectus.web.chat_handover import ChatHandover, ChatStreams
 from conspectus.web.health import Readiness
@@ -58,6 +58,7 @@ from conspectus.web.routes import (
     people,
     search,
     server,
+    sign_in,
     streams,
     tasks,
     well_known,
@@ -140,10 +141,9 @@ def application(
     app.state.readiness = readiness
     app.state.body_limits = BodyLimits(settings.max_body_values)
     app.state.metrics = metrics
-    app.state.sessions = engine.sessions
+    _set_sign_in_state(app, engine, settings)
     app.state.streams = chats
     app.state.listeners = listeners
-    app.state.protected_resources = _describe_protected_resources(engine, settings)
     for kind in HANDLED_ERRORS:
         app.add_exception_handler(kind, answer_error)
     _add_routes(app, mcp, has_api=mcp_only is None)
@@ -171,7 +171,7 @@ def _add_middleware(
     )
     app.add_middleware(Rates, rate_counters=engine.rate_counters, maximum=settings.key_requests_per_minute)
     app.add_middleware(RequestSlots, settings=settings, metrics=metrics)
-    app.add_middleware(Authentication, engine=engine, settings=settings, readiness=app.state.readiness)
+    app.add_middleware(Authentication, engine=engine, settings=settings, failures=app.state.failures)
     app.add_middleware(RequestLimits, settings=settings, table=table, readiness=app.state.readiness)
     app.add_middleware(ErrorMiddleware, log=log, settings=settings)
     _allow_origins(app, settings)
@@ -234,6 +234,17 @@ async def _lifespan(server: ServerTasks, _app: FastAPI) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def _set_sign_in_state(app: Application, engine: Engine, settings: Settings) -> None:
+    """Give the application what sign-in needs: sessions, the provider, and delays of failures."""
+    app.state.sessions = engine.sessions
+    app.state.browser_sign_ins = engine.browser_sign_ins
+    app.state.own_address = settings.own_address
+    app.state.sign_in_name = settings.oidc_name
+    app.state.failures = FailureDelays(settings)
+    app.state.readiness.call_when_stopping(app.state.failures.end_delays)
+    app.state.protected_resources = _describe_protected_resources(engine, settings)
+
+
 def _describe_protected_resources(engine: Engine, settings: Settings) -> dict[str, dict[str, Any]]:
     """Return the metadata of each resource by its path; none if the server takes no tokens of an issuer."""
     if engine.sign_ins is None:
@@ -247,7 +258,7 @@ def _add_routes(app: FastAPI, mcp: "Sequence[LazyMcpEndpoint]", *, has_api: bool
     app.state.docs = pages.folder_of(pages.SITE) if has_api else None
     app.state.description = pages.description_of(app.title, app.version)
     public_groups = (server, pages, well_known)
-    for group in (*ROUTE_GROUPS, *public_groups) if has_api else public_groups:
+    for group in (*ROUTE_GROUPS, sign_in, *public_groups) if has_api else public_groups:
         app.router.routes.extend(group.router.routes)
     app.router.routes.extend(ReadOnlyRoute(endpoint.path, endpoint) for endpoint in mcp)
 

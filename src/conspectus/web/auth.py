@@ -25,7 +25,6 @@ from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.model.trust import ORIGIN_HEADER, ORIGINS, least_trusted
 from conspectus.settings import Settings
 from conspectus.web.connections import CONNECTION, Connection, network_of
-from conspectus.web.health import Readiness
 from conspectus.web.problem_details import refuse
 
 API = "/api/"
@@ -51,12 +50,11 @@ MAX_ADDRESSES: Final = 10_000
 class Authentication:
     """Admits requests with a valid key; without accounts, all requests from this machine."""
 
-    def __init__(self, app: ASGIApp, engine: Engine, settings: Settings, readiness: Readiness) -> None:
+    def __init__(self, app: ASGIApp, engine: Engine, settings: Settings, failures: "FailureDelays") -> None:
         self._app = app
         self._engine = engine
         self._settings = settings
-        self._failures = FailureDelays(settings)
-        readiness.call_when_stopping(self._failures.end_delays)
+        self._failures = failures
         self._sign_ins = engine.sign_ins
         self._accounts = False
 
@@ -154,20 +152,26 @@ def read_bearer(headers: Headers) -> str | None:
 
 async def read_login(receive: Receive) -> tuple[Receive, dict[str, str]]:
     """Return a function that receives the body of a login again, and the texts in the body by name."""
-    body, more = bytearray(), True
-    while more:
-        message = await receive()
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > MAX_LOGIN_LENGTH:
-            raise TooLarge("body", size=len(body), limit=MAX_LOGIN_LENGTH)
-    receive_again = replay_body(bytes(body), receive)
+    body = await read_body(receive, MAX_LOGIN_LENGTH)
+    receive_again = replay_body(body, receive)
     try:
         login = json.loads(body)
     except (ValueError, RecursionError):
         return receive_again, {}
     members = login.items() if isinstance(login, dict) else ()
     return receive_again, {name: text for name, text in members if isinstance(text, str)}
+
+
+async def read_body(receive: Receive, limit: int) -> bytes:
+    """Return the body of a request. Raises TooLarge."""
+    body, more = bytearray(), True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > limit:
+            raise TooLarge("body", size=len(body), limit=limit)
+    return bytes(body)
 
 
 def replay_body(body: bytes, receive: Receive) -> Receive:
@@ -198,13 +202,15 @@ def cookie_token(headers: Headers) -> str | None:
     return cookie_parser(headers.get("cookie", "")).get(cookie_name(headers))
 
 
-def set_session(answer: Response, scope: Scope, token: str | None) -> None:
+def set_session(answer: Response, scope: Scope, token: str | None, *, own_address: str) -> None:
     """Set the cookie of a session, which lasts until the browser is closed; with None, delete it.
 
-    A proxy in front may speak HTTPS without being trusted to say so, so the origin of the page counts too.
+    A proxy in front may speak HTTPS without being trusted to say so, so the origin of the page and the
+    address of the server in the settings count too.
     """
     headers = Headers(scope=scope)
-    is_secure = scope["scheme"] == "https" or headers.get("origin", "").startswith("https://")
+    addresses = (f"{scope['scheme']}://", headers.get("origin", ""), own_address)
+    is_secure = any(address.startswith("https://") for address in addresses)
     max_age = 0 if token is None else None
     answer.set_cookie(
         cookie_name(headers), token or "", max_age, secure=is_secure, httponly=True, samesite="strict"

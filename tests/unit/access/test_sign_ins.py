@@ -158,6 +158,7 @@ def twice(issuer: TokenIssuer) -> str:
 
 BAD_TOKENS: dict[str, tuple[str, Forge]] = {
     "no signature": ("algorithm", unsigned),
+    "header that is not base64": ("malformed", lambda _issuer: "a.b.c"),
     "no signature, in capitals": ("algorithm", lambda issuer: unsigned(issuer, "NONE")),
     "HMAC with the public key": ("algorithm", hmac_with_public_key),
     "HMAC with a secret": ("algorithm", header(key=HMAC_SECRET, algorithm="HS256")),

@@ -55,7 +55,7 @@ async def create_session(body: SessionBody, request: Request, response: Response
     if token is None and person.key is not None:
         token = await request.app.state.sessions.start(person)
     if token is not None:
-        set_session(response, request.scope, token)
+        set_session(response, request.scope, token, own_address=request.app.state.own_address)
     return person
 
 
@@ -66,5 +66,5 @@ async def delete_session(request: Request) -> Response:
         require_same_origin(request.scope)
         await request.app.state.sessions.end(token)
     answer = Response(status_code=204)
-    set_session(answer, request.scope, None)
+    set_session(answer, request.scope, None, own_address=request.app.state.own_address)
     return answer
