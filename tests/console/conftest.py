@@ -38,9 +38,10 @@ class Site:
 
 
 @contextmanager
-def running_site(folder: Path, *options: str) -> Iterator[Site]:
-    """A server of the store in `folder` that runs for the block."""
-    environment = {**os.environ, "CONSPECTUS_LOG_LEVEL": "critical", "CONSPECTUS_PATH": str(folder)}
+def running_site(folder: Path, *options: str, **variables: str) -> Iterator[Site]:
+    """A server of the store in `folder` that runs for the block, with these variables of the environment."""
+    usual = {"CONSPECTUS_LOG_LEVEL": "critical", "CONSPECTUS_PATH": str(folder)}
+    environment = {**os.environ, **usual, **variables}
     with forked(["serve", "--port", "0", "--json", *options], environment) as printed:
         lines, opened = "", None
         while opened is None:
