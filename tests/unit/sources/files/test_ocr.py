@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image, ImageFilter
 from tests.support.page_images import LINES, draw_page
 
 from conspectus.sources.files.ocr import BOX_UNITS, Recognizer, load_recognizer, recognition_problem
@@ -31,6 +33,13 @@ def test_lines_are_read_with_confidence_and_a_box(recognizer: Recognizer) -> Non
 def test_a_skewed_or_turned_page_reads_the_same(recognizer: Recognizer, degrees: int) -> None:
     turned = draw_page([*LINES, *LINES]).rotate(degrees, expand=True, fillcolor=255)
     assert recognizer.read(turned).text.split() == 2 * WORDS
+
+
+def test_the_noise_of_a_scanner_hides_no_letters(recognizer: Recognizer) -> None:
+    paper = np.asarray(draw_page().filter(ImageFilter.GaussianBlur(0.8)), dtype=np.float32)
+    noise = np.random.default_rng(1).normal(0, 45, paper.shape)
+    scan = Image.fromarray((0.9 * paper + 12 + noise).clip(0, 255).astype(np.uint8))
+    assert recognizer.read(scan).text.split() == WORDS
 
 
 def test_the_box_of_a_turned_page_is_where_it_is_seen(recognizer: Recognizer) -> None:
