@@ -52,9 +52,9 @@ const MANUALS: readonly (readonly [string, string])[] = [
 ];
 
 const THEME = "conspectus-theme";
-const theme = signal<"light" | "dark">(preferred());
+const theme = signal<"light" | "dark">(preferredTheme());
 
-function preferred(): "light" | "dark" {
+function preferredTheme(): "light" | "dark" {
   const stored = localStorage.getItem(THEME);
   if (stored === "light" || stored === "dark") return stored;
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
@@ -97,7 +97,7 @@ function Frame() {
   const [path, go] = useLocation();
   const [help, showHelp] = useState(false);
   const main = useRef<HTMLElement>(null);
-  const screen = SCREENS.find((each) => path === each.path || path.startsWith(`${each.path}/`));
+  const screen = SCREENS.find((screen) => path === screen.path || path.startsWith(`${screen.path}/`));
   useEffect(() => {
     if (path === "/" || path === "") go("/playground", { replace: true });
   }, [path]);
@@ -106,7 +106,7 @@ function Frame() {
     document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [screen]);
   useKeys({
-    ...Object.fromEntries(SCREENS.map((each, at) => [String((at + 1) % 10), () => go(each.path)])),
+    ...Object.fromEntries(SCREENS.map((screen, at) => [String((at + 1) % 10), () => go(screen.path)])),
     t: switchTheme,
     "?": () => showHelp(true),
   });
@@ -121,11 +121,11 @@ function Frame() {
           Conspectus
         </Link>
         <nav class="nav" aria-label="Screens">
-          {SCREENS.map((each, at) => (
+          {SCREENS.map((destination, at) => (
             <>
-              {each.group !== undefined && <p>{each.group}</p>}
-              <Link href={each.path} aria-current={each === screen ? "page" : undefined}>
-                {each.name}
+              {destination.group !== undefined && <p>{destination.group}</p>}
+              <Link href={destination.path} aria-current={destination === screen ? "page" : undefined}>
+                {destination.name}
                 <kbd aria-hidden="true">{(at + 1) % 10}</kbd>
               </Link>
             </>
@@ -174,16 +174,16 @@ function KeySwitch() {
 
 /** Links to what this server has to read; a checkout may not have built all of it. */
 function Manuals() {
-  const [found, find] = useState<readonly string[]>([]);
+  const [reachable, addReachable] = useState<readonly string[]>([]);
   useEffect(() => {
     for (const [address] of MANUALS) {
-      fetch(address, { method: "HEAD" }).then((answer) => answer.ok && find((before) => [...before, address]), () => undefined);
+      fetch(address, { method: "HEAD" }).then((answer) => answer.ok && addReachable((before) => [...before, address]), () => undefined);
     }
   }, []);
-  const shown = MANUALS.filter(([address]) => found.includes(address));
+  const manuals = MANUALS.filter(([address]) => reachable.includes(address));
   return (
     <ul class="cluster">
-      {shown.map(([address, name]) => (
+      {manuals.map(([address, name]) => (
         <li key={address}>
           <a href={address}>{name}</a>
         </li>
@@ -218,16 +218,16 @@ function Account({ onHelp }: { onHelp: () => void }) {
 }
 
 function Lazy({ screen }: { screen: Screen }) {
-  const [Found, found] = useState<ComponentType>();
+  const [Content, setContent] = useState<ComponentType>();
   const [problem, failed] = useState<Problem>();
   useEffect(() => {
     screen.load().then(
-      (module) => found(() => module.default),
+      (module) => setContent(() => module.default),
       (error: unknown) => failed(asProblem(error)),
     );
   }, []);
   if (problem !== undefined) {
     return <Failed problem={problem} what={`the screen ${screen.name}`} retry={() => location.reload()} />;
   }
-  return Found === undefined ? <Skeleton /> : <Found />;
+  return Content === undefined ? <Skeleton /> : <Content />;
 }

@@ -1,5 +1,5 @@
 import { ProblemError, unreachable, type Problem } from "./problem.js";
-import { reached, type Transport } from "./request.js";
+import { waitForServer, type Transport } from "./request.js";
 import { ROUTES } from "./routes.js";
 import type { Arguments, CallOptions, Schemas } from "./types.js";
 
@@ -122,7 +122,7 @@ async function* lines(response: Response, signal: AbortSignal | null | undefined
   let rest = "";
   try {
     for (;;) {
-      const { value, done } = await reached(signal, reader.read());
+      const { value, done } = await waitForServer(signal, reader.read());
       if (done) return;
       rest += decoder.decode(value, { stream: true });
       // A carriage return at the end may be half of a line break.

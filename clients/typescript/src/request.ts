@@ -29,7 +29,7 @@ export class Transport {
   call(route: string, args: Arguments, options: CallOptions): Promise<unknown> {
     return this.#within(options, async (signal) => {
       const response = await this.#send(route, args, options, signal, "application/json");
-      return answered(response, signal);
+      return readAnswer(response, signal);
     });
   }
 
@@ -45,7 +45,7 @@ export class Transport {
     if (options.idempotencyKey !== undefined) headers.set("Idempotency-Key", options.idempotencyKey);
     if (this.#options.apiKey !== undefined) headers.set("Authorization", `Bearer ${this.#options.apiKey}`);
     const send = this.#options.fetch ?? fetch;
-    const response = await reached(signal, send(this.#url + path, { method, headers, body: body ?? null, signal }));
+    const response = await waitForServer(signal, send(this.#url + path, { method, headers, body: body ?? null, signal }));
     if (!response.ok) throw await problemOf(response);
     return response;
   }
@@ -65,7 +65,7 @@ export class Transport {
 }
 
 /** What a promise of the network brings. Throws the reason of the signal, or that the server does not answer. */
-export async function reached<T>(signal: AbortSignal | null | undefined, work: Promise<T>): Promise<T> {
+export async function waitForServer<T>(signal: AbortSignal | null | undefined, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
@@ -74,8 +74,8 @@ export async function reached<T>(signal: AbortSignal | null | undefined, work: P
   }
 }
 
-async function answered(response: Response, signal: AbortSignal): Promise<unknown> {
-  const text = await reached(signal, response.text());
+async function readAnswer(response: Response, signal: AbortSignal): Promise<unknown> {
+  const text = await waitForServer(signal, response.text());
   if (text === "") return undefined;
   return response.headers.get("Content-Type")?.includes("json") === true ? JSON.parse(text) : text;
 }
@@ -92,9 +92,9 @@ function requestOf(route: string, args: Arguments): Sent {
   const [template = "", names = ""] = target.split("?");
   const query = new URLSearchParams();
   const rest = new Map(Object.entries(args).filter(([, value]) => value !== undefined));
-  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => segment(name, taken(rest, name)));
+  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => segment(name, takeField(rest, name)));
   for (const name of names.split(",")) {
-    for (const each of [taken(rest, name) ?? []].flat()) query.append(name, String(each));
+    for (const member of [takeField(rest, name) ?? []].flat()) query.append(name, String(member));
   }
   const search = query.size > 0 ? `?${query}` : "";
   return { method, path: path + search, body: bodyOf(method, rest) };
@@ -107,7 +107,7 @@ function segment(name: string, value: unknown): string {
   return encodeURIComponent(text);
 }
 
-function taken(from: Map<string, unknown>, name: string): unknown {
+function takeField(from: Map<string, unknown>, name: string): unknown {
   const value = from.get(name);
   from.delete(name);
   return value;
@@ -116,10 +116,10 @@ function taken(from: Map<string, unknown>, name: string): unknown {
 function bodyOf(method: string, fields: ReadonlyMap<string, unknown>): string | FormData | undefined {
   if (method === "GET" || method === "DELETE") return undefined;
   const values = [...fields.values()].flat();
-  if (!values.some((each) => each instanceof Blob)) return JSON.stringify(Object.fromEntries(fields));
+  if (!values.some((member) => member instanceof Blob)) return JSON.stringify(Object.fromEntries(fields));
   const form = new FormData();
   for (const [name, value] of fields) {
-    for (const each of [value].flat()) form.append(name, each instanceof Blob ? each : String(each));
+    for (const member of [value].flat()) form.append(name, member instanceof Blob ? member : String(member));
   }
   return form;
 }

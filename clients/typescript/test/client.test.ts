@@ -18,14 +18,14 @@ async function collection(name: string, texts: readonly string[]): Promise<strin
   await client.createCollection({ name });
   const documents = texts.map((text, at) => ({ text, title: `Page ${at}` }));
   const written = await client.addDocuments({ collection: name, documents });
-  assert.deepEqual(written.map((each) => each.outcome), texts.map(() => "added"));
+  assert.deepEqual(written.map((document) => document.outcome), texts.map(() => "added"));
   return name;
 }
 
 test("a document that was added is found and is in a window", async () => {
   const name = await collection("invoices", ["Invoices are paid on Fridays.", "The backup runs at two."]);
   const { hits } = await client.search({ query: "when are invoices paid?", collection: name, limit: 1 });
-  assert.deepEqual(hits.map((each) => each.chunk.text), ["Invoices are paid on Fridays."]);
+  assert.deepEqual(hits.map((hit) => hit.chunk.text), ["Invoices are paid on Fridays."]);
   const window = await client.context({ query: "when are invoices paid?", collection: name, max_tokens: 200 });
   assert.match(window.text, /paid on Fridays/);
   assert.equal(window.citations[0]?.document, hits[0]?.document.id);
@@ -104,19 +104,19 @@ test("a chat that does not begin is a problem", async () => {
 });
 
 /** Sends what the real fetch brings, and breaks the first body off in the event after some whole ones. */
-function lossy(whole: number): { fetch: typeof fetch; paths: string[] } {
+function lossy(eventCount: number): { fetch: typeof fetch; paths: string[] } {
   const paths: string[] = [];
   const lost: typeof fetch = async (input, how) => {
     paths.push(new URL(String(input)).pathname);
     const response = await fetch(input, how);
-    return paths.length > 1 ? response : new Response(await beginning(response, whole), response);
+    return paths.length > 1 ? response : new Response(await beginning(response, eventCount), response);
   };
   return { fetch: lost, paths };
 }
 
-async function beginning(response: Response, whole: number): Promise<ReadableStream<Uint8Array>> {
+async function beginning(response: Response, eventCount: number): Promise<ReadableStream<Uint8Array>> {
   const events = (await response.text()).split(/(?<=\n\n)/);
-  const pieces = [...events.slice(0, whole), events[whole]?.slice(0, 12)].map((each) => new TextEncoder().encode(each));
+  const pieces = [...events.slice(0, eventCount), events[eventCount]?.slice(0, 12)].map((event) => new TextEncoder().encode(event));
   return new ReadableStream({
     pull(out) {
       const piece = pieces.shift();
@@ -126,9 +126,9 @@ async function beginning(response: Response, whole: number): Promise<ReadableStr
   }, { highWaterMark: 0 });
 }
 
-for (const whole of [1, 2, 4]) {
-  test(`an answer goes on where the connection was lost: ${whole} events before`, async () => {
-    const { fetch, paths } = lossy(whole);
+for (const eventCount of [1, 2, 4]) {
+  test(`an answer goes on where the connection was lost: ${eventCount} events before`, async () => {
+    const { fetch, paths } = lossy(eventCount);
     const texts: string[] = [];
     for await (const event of connect(url, { apiKey, fetch }).streamChat({ message: "Backups?" })) {
       if (event.type === "delta") texts.push(event.data.text);

@@ -9,17 +9,17 @@ export interface Rows<T> {
 
 /** The first `wanted` rows of a list that is read page by page. */
 export async function readPages<T>(
-  wanted: number,
+  count: number,
   most: number,
   read: (limit: number, after: string | null) => Promise<Rows<T>>,
 ): Promise<Rows<T>> {
   const rows: T[] = [];
   let next: string | null = null;
   do {
-    const page: Rows<T> = await read(Math.min(wanted - rows.length, most), next);
+    const page: Rows<T> = await read(Math.min(count - rows.length, most), next);
     rows.push(...page.rows);
     next = page.next;
-  } while (next !== null && rows.length < wanted);
+  } while (next !== null && rows.length < count);
   return { rows, next };
 }
 
@@ -29,18 +29,18 @@ export async function inCollections<T>(
   read: (collection: string) => Promise<readonly T[]>,
 ): Promise<T[]> {
   const collections = await api.listCollections({}, { signal });
-  return (await Promise.all(collections.map((each) => read(each.name)))).flat();
+  return (await Promise.all(collections.map((collection) => read(collection.name)))).flat();
 }
 
 /** The sources of a kind in all collections, as `made` of each. */
 export function sourcesOf<T>(
   kind: Schemas["Source"]["kind"],
   signal: AbortSignal,
-  made: (collection: string, name: string) => T,
+  build: (collection: string, name: string) => T,
 ): Promise<T[]> {
   return inCollections(signal, async (collection) => {
     const sources = await api.listSources({ collection }, { signal });
-    return sources.filter((each) => each.kind === kind).map((each) => made(collection, each.name));
+    return sources.filter((source) => source.kind === kind).map((source) => build(collection, source.name));
   });
 }
 
@@ -56,4 +56,4 @@ export async function ifAllowed<T>(list: Promise<T[]>): Promise<T[]> {
 
 /** The collection that a screen begins with: the default one, which calls mean that name none, or else the first. */
 export const usualOf = (names: readonly string[]): string | undefined =>
-  names.find((each) => each === "default") ?? names[0];
+  names.find((name) => name === "default") ?? names[0];

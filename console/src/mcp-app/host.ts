@@ -20,12 +20,12 @@ interface Message {
 const send = (message: object) => parent.postMessage({ jsonrpc: "2.0", ...message }, "*");
 
 function theme(context: Record<string, unknown> | undefined): void {
-  const chosen = context?.["theme"];
-  if (chosen === "light" || chosen === "dark") document.documentElement.dataset["theme"] = chosen;
+  const theme = context?.["theme"];
+  if (theme === "light" || theme === "dark") document.documentElement.dataset["theme"] = theme;
 }
 
 /** Answers and follows the client; `shown` gets each result of the tool. */
-export function connect(shown: (result: ToolResult) => void): void {
+export function connect(onResult: (result: ToolResult) => void): void {
   addEventListener("message", ({ source, data }: MessageEvent<Message>) => {
     if (source !== parent || typeof data !== "object" || data === null) return;
     const { id, method, params, result } = data;
@@ -33,7 +33,7 @@ export function connect(shown: (result: ToolResult) => void): void {
       if (id !== INITIALIZE) return;
       theme(result?.hostContext);
       send({ method: "ui/notifications/initialized" });
-    } else if (method === "ui/notifications/tool-result") shown((params ?? {}) as ToolResult);
+    } else if (method === "ui/notifications/tool-result") onResult((params ?? {}) as ToolResult);
     else if (method === "ui/notifications/host-context-changed") theme(params);
     else if (id !== undefined) send({ id, result: {} });
   });

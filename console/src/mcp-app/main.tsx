@@ -25,15 +25,15 @@ function windowOf({ content, _meta }: ToolResult): Shown | undefined {
 function Result({ result }: { result: ToolResult }) {
   const window = useMemo(() => windowOf(result), [result]);
   if (window !== undefined) return <Anatomy window={window} />;
-  return <p class="text">{result.content?.map((each) => each.text ?? "").join("\n")}</p>;
+  return <p class="text">{result.content?.map((block) => block.text ?? "").join("\n")}</p>;
 }
 
 function Anatomy({ window }: { window: Shown }) {
   const passages = useMemo(() => passagesOf(window), [window]);
   const [number, select] = useState(passages[0]?.number);
-  const passage = passages.find((each) => each.number === number);
+  const passage = passages.find((passage) => passage.number === number);
   const entry = passage?.entries.find(isIn);
-  const cut = new Set(passages.filter((each) => each.cut).map((each) => each.number));
+  const cut = new Set(passages.filter((passage) => passage.cut).map((passage) => passage.number));
   return (
     <>
       <Filled passages={passages.length} window={window} />
@@ -49,7 +49,7 @@ function Anatomy({ window }: { window: Shown }) {
             entry={entry}
             passage={passage}
             candidates={window.candidates}
-            most={Math.max(...window.trace.map((each) => each.score), 0)}
+            most={Math.max(...window.trace.map((entry) => entry.score), 0)}
             sources={new Map()}
             linked={false}
           />

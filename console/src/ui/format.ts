@@ -4,23 +4,23 @@ const WHOLE = new Intl.NumberFormat("en-US");
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 const INSTANT = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 
-export const whole = (value: number): string => WHOLE.format(value);
+export const wholeNumber = (value: number): string => WHOLE.format(value);
 export const score = (value: number): string => value.toFixed(3);
 export const percent = (value: number): string => `${Math.round(value * 100)} %`;
 export const day = (value: string | Date): string => DAY.format(new Date(value));
 export const instant = (value: string | Date): string => INSTANT.format(new Date(value));
 
 export function milliseconds(value: number): string {
-  return value < 10 ? `${value.toFixed(1)} ms` : `${whole(Math.round(value))} ms`;
+  return value < 10 ? `${value.toFixed(1)} ms` : `${wholeNumber(Math.round(value))} ms`;
 }
 
 /** "1 passage", "6 passages". */
 export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${whole(count)} ${count === 1 ? one : many}`;
+  return `${wholeNumber(count)} ${count === 1 ? one : many}`;
 }
 
 /** Part of a text by code points, which is how the API counts characters; JavaScript counts UTF-16 units. */
-export function sliced(text: string, start: number, end: number): string {
+export function sliceLetters(text: string, start: number, end: number): string {
   if (!/[\ud800-\udfff]/.test(text)) return text.slice(start, end);
   return Array.from(text).slice(start, end).join("");
 }

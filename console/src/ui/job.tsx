@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, type Schemas } from "../api/client";
-import { whole } from "./format";
+import { wholeNumber } from "./format";
 import { asProblem } from "./load";
 import { FileRemarks } from "./remarks";
 
@@ -29,22 +29,22 @@ export function JobProgress({ job, onEnd }: { job: Job; onEnd?: () => void }) {
         <span class="ellipsis">{current.title}</span>
         <span class={state === "failed" ? "tag bad" : "tag"}>
           {state}
-          {total > 0 && ` ${whole(done)} of ${whole(total)}`}
+          {total > 0 && ` ${wholeNumber(done)} of ${wholeNumber(total)}`}
         </span>
       </p>
       <progress max={total || 1} value={hasEnded(current) ? total || 1 : done} aria-label={`Progress of ${current.title}`} />
       <FileRemarks result={current.result} />
-      {[error ?? "", failure].map((each) => each !== "" && <p class="failed">{each}</p>)}
+      {[error ?? "", failure].map((message) => message !== "" && <p class="failed">{message}</p>)}
     </div>
   );
 }
 
-async function follow(job: Job, signal: AbortSignal, shown: (job: Job) => void): Promise<void> {
+async function follow(job: Job, signal: AbortSignal, onJob: (job: Job) => void): Promise<void> {
   let current = job;
   while (!hasEnded(current)) {
     const before = current;
     current = await api.getJob({ job: job.id, wait: WAIT_SECONDS }, { signal });
-    shown(current);
+    onJob(current);
     // The server answers at the end or after the wait; one that answers at once must not be asked in a hurry.
     if (!hasEnded(current) && current.done === before.done) await new Promise((next) => setTimeout(next, 250));
   }

@@ -106,12 +106,12 @@ export function State({ title, children }: { title: string; children?: Component
 
 /** Grey lines in the shape of what comes; nothing for the first moment, so that fast answers do not flash. */
 export function Skeleton({ lines = 6 }: { lines?: number }) {
-  const [shown, show] = useState(false);
+  const [isShown, setShown] = useState(false);
   useEffect(() => {
-    const timer = setTimeout(() => show(true), 150);
+    const timer = setTimeout(() => setShown(true), 150);
     return () => clearTimeout(timer);
   }, []);
-  if (!shown) return null;
+  if (!isShown) return null;
   return (
     <div class="skeleton" role="status" aria-label="Loading">
       {Array.from({ length: lines }, (_, at) => (

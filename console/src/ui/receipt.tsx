@@ -4,11 +4,11 @@ import { CopyButton, Dialog } from "./controls";
 
 type Figures = Record<string, string | number | boolean | null | undefined>;
 
-const shown = (value: Figures[string]): string => (value === true ? "yes" : value === false ? "no" : String(value ?? "–"));
+const formatFigure = (value: Figures[string]): string => (value === true ? "yes" : value === false ? "no" : String(value ?? "–"));
 
 /** What was deleted; it looks like something to keep. */
 export function Receipt({ figures }: { figures: Figures }) {
-  const entries = Object.entries(figures).map(([name, value]) => [name.replaceAll("_", " "), shown(value)] as const);
+  const entries = Object.entries(figures).map(([name, value]) => [name.replaceAll("_", " "), formatFigure(value)] as const);
   return (
     <>
       <dl class="receipt">
@@ -61,7 +61,7 @@ export function DeleteDialog({
             {Object.entries(preview).map(([name, value]) => (
               <div key={name}>
                 <dt class="dim">{name}</dt>
-                <dd>{shown(value)}</dd>
+                <dd>{formatFigure(value)}</dd>
               </div>
             ))}
           </dl>

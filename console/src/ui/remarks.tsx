@@ -50,9 +50,9 @@ export function failureRemarks(failures: readonly Pick<Schemas["FileFailure"], "
 
 /** What a job says of its files: which failed or were skipped and why, and its notices. */
 export function FileRemarks({ result }: { result: Schemas["Job"]["result"] }) {
-  const failures = failureRemarks(listed(result?.failures));
-  const skipped = named(result?.skipped_files);
-  const notices = named(result?.notices);
+  const failures = failureRemarks(listFailures(result?.failures));
+  const skipped = namedRemarks(result?.skipped_files);
+  const notices = namedRemarks(result?.notices);
   if (failures.length + skipped.length + notices.length === 0) return null;
   return (
     <div class="job-files small">
@@ -63,12 +63,12 @@ export function FileRemarks({ result }: { result: Schemas["Job"]["result"] }) {
   );
 }
 
-function listed(failures: unknown): { name: string; reason: string }[] {
+function listFailures(failures: unknown): { name: string; reason: string }[] {
   if (!Array.isArray(failures)) return [];
   return failures.map(({ name, reason }) => ({ name: String(name), reason: String(reason) }));
 }
 
-function named(remarks: unknown): Remark[] {
+function namedRemarks(remarks: unknown): Remark[] {
   const isByName = typeof remarks === "object" && remarks !== null && !Array.isArray(remarks);
   return isByName ? Object.entries(remarks).map(([name, text]) => [name, String(text)] as const) : [];
 }

@@ -1,6 +1,6 @@
 /** What a context window is made of, from the parts and the trace that the server answers. */
 import type { Schemas } from "../api/client";
-import { sliced } from "../ui/format";
+import { sliceLetters } from "../ui/format";
 
 export type Window = Schemas["ContextWindow"];
 export type Entry = Schemas["TraceEntry"];
@@ -24,22 +24,22 @@ export const isIn = (entry: Entry): boolean => IN_WINDOW.includes(entry.status);
 
 /** The passages in reading order. */
 export function passagesOf(window: Pick<Window, "text" | "parts" | "citations" | "trace">): Passage[] {
-  const citations = new Map(window.citations.map((each) => [each.number, each]));
-  const found: Passage[] = [];
+  const citations = new Map(window.citations.map((citation) => [citation.number, citation]));
+  const passages: Passage[] = [];
   for (const part of window.parts) {
     const citation = citations.get(part.number ?? -1);
     if (part.kind !== "passage" || citation === undefined) continue;
-    const entries = window.trace.filter((each) => isIn(each) && citation.chunks.includes(each.chunk));
-    found.push({
+    const entries = window.trace.filter((entry) => isIn(entry) && citation.chunks.includes(entry.chunk));
+    passages.push({
       number: citation.number,
       tokens: part.tokens,
-      cut: entries.some((each) => each.status === "truncated"),
-      text: sliced(window.text, part.start ?? 0, part.end ?? 0),
+      cut: entries.some((entry) => entry.status === "truncated"),
+      text: sliceLetters(window.text, part.start ?? 0, part.end ?? 0),
       citation,
       entries,
     });
   }
-  return found;
+  return passages;
 }
 
 export type Share = "prompt" | "header" | "passage" | "free" | "reserved";
@@ -65,7 +65,7 @@ export function sharesOf(parts: readonly Part[]): Record<Share, number> {
 
 /** Candidates by status, in the order of the rank. */
 export function counts(trace: readonly Entry[]): Map<Status, number> {
-  const found = new Map<Status, number>();
-  for (const entry of trace) found.set(entry.status, (found.get(entry.status) ?? 0) + 1);
-  return found;
+  const countByStatus = new Map<Status, number>();
+  for (const entry of trace) countByStatus.set(entry.status, (countByStatus.get(entry.status) ?? 0) + 1);
+  return countByStatus;
 }

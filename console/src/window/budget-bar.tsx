@@ -1,4 +1,4 @@
-import { whole } from "../ui/format";
+import { wholeNumber } from "../ui/format";
 import { shareOf, sharesOf, type Part, type Share } from "./anatomy";
 
 const NAMES: readonly (readonly [Share, string])[] = [
@@ -30,7 +30,7 @@ export function BudgetBar({
   onSelect?: (number: number) => void;
   thin?: boolean;
 }) {
-  const total = parts.reduce((sum, each) => sum + each.tokens, 0) || 1;
+  const total = parts.reduce((sum, part) => sum + part.tokens, 0) || 1;
   return (
     <div class={thin === true ? "bar thin" : "bar"}>
       {parts.map((part, at) => {
@@ -59,7 +59,7 @@ export function BudgetBar({
             type="button"
             class={shades.filter(Boolean).join(" ")}
             style={style}
-            aria-label={`Passage ${number}, ${whole(part.tokens)} tokens`}
+            aria-label={`Passage ${number}, ${wholeNumber(part.tokens)} tokens`}
             onClick={() => onSelect(number)}
           />
         );
@@ -71,7 +71,7 @@ export function BudgetBar({
 /** Names and figures of the bar in its order; they end in the budget. */
 export function BudgetLegend({ parts }: { parts: readonly Part[] }) {
   const shares = sharesOf(parts);
-  const total = Object.values(shares).reduce((sum, each) => sum + each, 0);
+  const total = Object.values(shares).reduce((sum, share) => sum + share, 0);
   return (
     <p class="legend">
       {NAMES.map(
@@ -79,11 +79,11 @@ export function BudgetLegend({ parts }: { parts: readonly Part[] }) {
           (shares[share] > 0 || share === "free") && (
             <span key={share}>
               <i class={`swatch of-${share}`} />
-              {name} <b>{whole(shares[share])}</b>
+              {name} <b>{wholeNumber(shares[share])}</b>
             </span>
           ),
       )}
-      <span>= {whole(total)} tokens</span>
+      <span>= {wholeNumber(total)} tokens</span>
     </p>
   );
 }

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { score, whole } from "../ui/format";
+import { score, wholeNumber } from "../ui/format";
 import { Virtual } from "../ui/virtual";
 import { counts, isIn, type Entry, type Status } from "./anatomy";
 import { placeOf, type SourceNames } from "./passage-panel";
@@ -11,11 +11,11 @@ type Order = "rank" | "status" | "tokens";
 
 const ORDERS: Record<Order, (one: Entry, other: Entry) => number> = {
   rank: (one, other) => one.rank - other.rank,
-  status: (one, other) => place(one.status) - place(other.status) || one.rank - other.rank,
+  status: (one, other) => rankOf(one.status) - rankOf(other.status) || one.rank - other.rank,
   tokens: (one, other) => other.tokens - one.tokens || one.rank - other.rank,
 };
 
-const place = (status: Status): number => STATUSES.findIndex(([each]) => each === status);
+const rankOf = (status: Status): number => STATUSES.findIndex(([name]) => name === status);
 
 /** Every candidate and what became of it. */
 export function Candidates({
@@ -35,18 +35,18 @@ export function Candidates({
   /** What a comparison says of a chunk. */
   marks?: ReadonlyMap<number, string> | undefined;
 }) {
-  const [shown, show] = useState<Status | "all">("all");
+  const [statusFilter, show] = useState<Status | "all">("all");
   const [order, setOrder] = useState<Order>("rank");
-  const rows = trace.filter((each) => shown === "all" || each.status === shown).sort(ORDERS[order]);
+  const rows = trace.filter((entry) => statusFilter === "all" || entry.status === statusFilter).sort(ORDERS[order]);
   return (
     <>
-      <Chips trace={trace} shown={shown} onShow={show} />
+      <Chips trace={trace} statusFilter={statusFilter} onShow={show} />
       <Heads order={order} onOrder={setOrder} />
       <Virtual
         rows={rows}
         height={rowHeight()}
         label="Candidates"
-        selected={rows.findIndex((each) => each.chunk === selected)}
+        selected={rows.findIndex((entry) => entry.chunk === selected)}
       >
         {(entry) => (
           <Row
@@ -65,32 +65,32 @@ export function Candidates({
 
 function Chips({
   trace,
-  shown,
+  statusFilter,
   onShow,
 }: {
   trace: readonly Entry[];
-  shown: Status | "all";
+  statusFilter: Status | "all";
   onShow: (status: Status | "all") => void;
 }) {
-  const found = counts(trace);
+  const countByStatus = counts(trace);
   return (
     <div class="chips" role="group" aria-label="Show candidates by status">
-      <button class="chip" type="button" aria-pressed={shown === "all"} onClick={() => onShow("all")}>
-        All <b>{whole(trace.length)}</b>
+      <button class="chip" type="button" aria-pressed={statusFilter === "all"} onClick={() => onShow("all")}>
+        All <b>{wholeNumber(trace.length)}</b>
       </button>
       {STATUSES.map(([status, name]) => {
-        const count = found.get(status) ?? 0;
+        const count = countByStatus.get(status) ?? 0;
         if (count === 0) return null;
         return (
           <button
             key={status}
             class="chip"
             type="button"
-            aria-pressed={shown === status}
+            aria-pressed={statusFilter === status}
             onClick={() => onShow(status)}
           >
             <Glyph status={status} />
-            {name} <b>{whole(count)}</b>
+            {name} <b>{wholeNumber(count)}</b>
           </button>
         );
       })}
@@ -138,7 +138,7 @@ function Row({
 }) {
   return (
     <button class="candidate" type="button" aria-current={selected} onClick={() => onSelect(entry)}>
-      <span class="rank dim small">{whole(entry.rank)}</span>
+      <span class="rank dim small">{wholeNumber(entry.rank)}</span>
       <StatusLabel status={entry.status} />
       <span class="title">
         <b class="ellipsis">{lastHeading(entry.heading) || entry.title || entry.key}</b>
@@ -150,7 +150,7 @@ function Row({
         <ScoreBar parts={entry.parts} most={most} />
         <span class="small">{score(entry.score)}</span>
       </span>
-      <span class="num tokens">{entry.tokens > 0 ? whole(entry.tokens) : isIn(entry) ? "0" : "–"}</span>
+      <span class="num tokens">{entry.tokens > 0 ? wholeNumber(entry.tokens) : isIn(entry) ? "0" : "–"}</span>
       <span class="why">
         {mark !== undefined && <span class="tag good">{mark}</span>} {entry.reason}
       </span>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { api } from "../api/client";
-import { counted, score, sliced, whole } from "../ui/format";
+import { counted, score, sliceLetters, wholeNumber } from "../ui/format";
 import { useLoad } from "../ui/load";
 import { isIn, type Entry, type Passage } from "./anatomy";
 import { ScoreBar, ScoreParts } from "./score-bar";
@@ -14,7 +14,7 @@ export type SourceNames = ReadonlyMap<string, string>;
 /** Where a candidate comes from: its source, its document, and the characters in it. */
 export function placeOf(entry: Entry, sources: SourceNames): string {
   const source = sources.get(entry.source ?? "") ?? "";
-  return `${source === "" ? "" : `${source} / `}${entry.key || entry.title}, ${whole(entry.start ?? 0)}–${whole(entry.end ?? 0)}`;
+  return `${source === "" ? "" : `${source} / `}${entry.key || entry.title}, ${wholeNumber(entry.start ?? 0)}–${wholeNumber(entry.end ?? 0)}`;
 }
 
 /** One candidate: what became of it and why, its score in parts, and its text as the model gets it. */
@@ -61,7 +61,7 @@ export function PassagePanel({
             score <b>{score(entry.score)}</b>
           </span>
           <span class="small dim">
-            rank {whole(entry.rank)} of {whole(candidates)}
+            rank {wholeNumber(entry.rank)} of {wholeNumber(candidates)}
           </span>
         </p>
         <ScoreBar parts={entry.parts} most={most} large />
@@ -81,10 +81,10 @@ export function PassagePanel({
 
 /** The text of a passage as it stands in the window, with the mark of where it was cut. */
 function WindowText({ entry, passage }: { entry: Entry; passage: Passage }) {
-  const whole = passage.entries.length < 2;
+  const isWhole = passage.entries.length < 2;
   return (
     <div class="text" tabIndex={0} role="region" aria-label="Text of the passage">
-      {!whole && <p class="dim tiny">One passage of {passage.entries.length} candidates that follow each other.</p>}
+      {!isWhole && <p class="dim tiny">One passage of {passage.entries.length} candidates that follow each other.</p>}
       <TableHeader header={passage.citation.table_header} text={passage.text} />
       {passage.text}
       {entry.status === "truncated" && <span class="cut-line">cut here to fit the budget</span>}
@@ -97,7 +97,7 @@ function ChunkText({ entry }: { entry: Entry }) {
   const text = useLoad(
     async (signal) => {
       const answer = await api.getText({ document: entry.document }, { signal });
-      return sliced(answer.text, entry.start ?? 0, entry.end ?? 0);
+      return sliceLetters(answer.text, entry.start ?? 0, entry.end ?? 0);
     },
     [entry.document, entry.chunk],
   );
@@ -110,5 +110,5 @@ function ChunkText({ entry }: { entry: Entry }) {
 
 /** The candidate that stands for a passage: its best one. */
 export function leadOf(passage: Passage, trace: readonly Entry[]): Entry | undefined {
-  return passage.entries[0] ?? trace.find((each) => isIn(each));
+  return passage.entries[0] ?? trace.find((entry) => isIn(entry));
 }

@@ -1,4 +1,4 @@
-import { counted, whole } from "../ui/format";
+import { counted, wholeNumber } from "../ui/format";
 import type { Part } from "./anatomy";
 
 /** The answer in one sentence, with figures. */
@@ -13,14 +13,14 @@ export function Filled({ passages, window }: { passages: number; window: { token
   return (
     <h1>
       <b class="lit">{counted(passages, "passage")}</b> {passages === 1 ? "fills" : "fill"}{" "}
-      <b>{whole(window.tokens)}</b> of the <b>{whole(window.max_tokens)}</b> tokens they may have.
+      <b>{wholeNumber(window.tokens)}</b> of the <b>{wholeNumber(window.max_tokens)}</b> tokens they may have.
     </h1>
   );
 }
 
 /** Leads from the passages' part of the bar to the map, which is that part enlarged. */
 export function Funnel({ window }: { window: { parts: readonly Part[] } }) {
-  const total = window.parts.reduce((sum, each) => sum + each.tokens, 0) || 1;
+  const total = window.parts.reduce((sum, part) => sum + part.tokens, 0) || 1;
   let at = 0;
   let [first, last] = [Number.NaN, 0];
   for (const part of window.parts) {

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { counted, whole } from "../ui/format";
+import { counted, wholeNumber } from "../ui/format";
 import { isIn, passagesOf, type Window } from "./anatomy";
 import { BudgetBar } from "./budget-bar";
 import { WindowMap } from "./window-map";
@@ -20,20 +20,20 @@ export function Side({
 }) {
   const passages = passagesOf(window);
   const [selected, select] = useState<number>();
-  const chosen = passages.find((each) => each.number === selected);
-  const cut = new Set(passages.filter((each) => each.cut).map((each) => each.number));
+  const selectedPassage = passages.find((passage) => passage.number === selected);
+  const cut = new Set(passages.filter((passage) => passage.cut).map((passage) => passage.number));
   return (
     <section aria-label={`Window of ${name}`}>
       <h2>{name}</h2>
       <BudgetBar parts={window.parts} cut={cut} lost={lost} shared={shared} thin />
       <WindowMap passages={passages} selected={selected} onSelect={select} lost={lost} shared={shared} alone />
       <p class="small dim">
-        {whole(window.tokens)} of {whole(window.max_tokens)} tokens from{" "}
+        {wholeNumber(window.tokens)} of {wholeNumber(window.max_tokens)} tokens from{" "}
         {counted(window.trace.filter(isIn).length, "candidate")}
       </p>
-      {chosen !== undefined && (
+      {selectedPassage !== undefined && (
         <p class="text small side-text" tabIndex={0}>
-          {chosen.text}
+          {selectedPassage.text}
         </p>
       )}
     </section>

@@ -1,6 +1,6 @@
 import { hierarchy, treemap, treemapSquarify } from "d3-hierarchy";
 import { useRef } from "preact/hooks";
-import { whole } from "../ui/format";
+import { wholeNumber } from "../ui/format";
 import { useSize } from "../ui/size";
 import type { Passage } from "./anatomy";
 
@@ -70,7 +70,7 @@ export function WindowMap({
               </b>
               <span class={hidden}>{lastHeading(passage.citation.heading)}</span>
               <strong class={hidden}>
-                {whole(passage.tokens)}
+                {wholeNumber(passage.tokens)}
                 <i class="sr"> tokens{passage.cut && ", cut"}</i>
               </strong>
             </button>

@@ -14,19 +14,19 @@ const MARGIN = 40;
 /** The text of a window, cut where passages begin and end. */
 function pieces(window: Window, passages: readonly Passage[]): Piece[] {
   const letters = Array.from(window.text);
-  const found: Piece[] = [];
+  const parts: Piece[] = [];
   let at = 0;
   const add = (end: number, passage?: Passage) => {
-    if (end > at) found.push({ text: letters.slice(at, end).join(""), passage });
+    if (end > at) parts.push({ text: letters.slice(at, end).join(""), passage });
     at = Math.max(at, end);
   };
   for (const part of window.parts) {
     if (part.kind !== "passage" || part.start === null || part.end === null) continue;
     add(part.start);
-    add(part.end, passages.find((each) => each.number === part.number));
+    add(part.end, passages.find((passage) => passage.number === part.number));
   }
   add(letters.length);
-  return found;
+  return parts;
 }
 
 /** The window as the model gets it, letter by letter. */
@@ -41,16 +41,16 @@ export function WindowText({
   selected?: number | undefined;
   onSelect: (number: number) => void;
 }) {
-  const shown = useMemo(() => pieces(window, passages), [window, passages]);
-  const chosen = useRef<HTMLElement>(null);
+  const windowPieces = useMemo(() => pieces(window, passages), [window, passages]);
+  const selectedMark = useRef<HTMLElement>(null);
   useEffect(() => {
-    const panel = chosen.current?.parentElement;
-    if (chosen.current !== null && panel) panel.scrollTop = chosen.current.offsetTop - MARGIN;
+    const panel = selectedMark.current?.parentElement;
+    if (selectedMark.current !== null && panel) panel.scrollTop = selectedMark.current.offsetTop - MARGIN;
   }, [selected]);
   return (
     <>
       <div class="window-text" tabIndex={0} role="region" aria-label="The window as the model gets it">
-        {shown.map(({ text, passage }, at) =>
+        {windowPieces.map(({ text, passage }, at) =>
           passage === undefined ? (
             <span key={at} class="dim">
               {text}
@@ -58,7 +58,7 @@ export function WindowText({
           ) : (
             <span
               key={at}
-              ref={passage.number === selected ? chosen : undefined}
+              ref={passage.number === selected ? selectedMark : undefined}
               class={passage.number === selected ? "piece on" : "piece"}
               onClick={() => onSelect(passage.number)}
             >

@@ -64,8 +64,8 @@ const MAX_NUMBERS = 20;
 export function pieces(text: string): Piece[] {
   return text
     .split(CITATION)
-    .filter((each) => each !== "")
-    .map((each) => (CITATION.test(each) ? { text: each, numbers: numbersIn(each) } : { text: each }));
+    .filter((piece) => piece !== "")
+    .map((piece) => (CITATION.test(piece) ? { text: piece, numbers: numbersIn(piece) } : { text: piece }));
 }
 
 function numbersIn(citation: string): number[] {

@@ -4,7 +4,7 @@ import type { Arguments } from "@conspectus/client";
 import { api, type Schemas } from "../../api/client";
 import { useFields } from "../../ui/address";
 import { Segmented } from "../../ui/controls";
-import { counted, sliced, whole } from "../../ui/format";
+import { counted, sliceLetters, wholeNumber } from "../../ui/format";
 import { Failure } from "../../ui/action";
 import { asProblem, Show, State, useLoad } from "../../ui/load";
 import { TableHeader } from "../../window/table-header";
@@ -31,15 +31,15 @@ interface Chosen {
 }
 
 export default function Chat() {
-  const known = useLoad(async (signal) => {
+  const options = useLoad(async (signal) => {
     const [models, collections] = await Promise.all([
       api.models({}, { signal }),
       api.listCollections({}, { signal }),
     ]);
-    return { model: models.data[0]?.id, collections: collections.map((each) => each.name) };
+    return { model: models.data[0]?.id, collections: collections.map((collection) => collection.name) };
   }, []);
   return (
-    <Show of={known} what="the chat model">
+    <Show of={options} what="the chat model">
       {({ model, collections }) =>
         model === undefined ? (
           <State title="No chat model is set">
@@ -61,14 +61,14 @@ function Conversation({ model, collections }: { model: string; collections: read
   const [exchanges, setExchanges] = useState<Exchange[]>([]);
   const [typed, type] = useState("");
   const [busy, setBusy] = useState(false);
-  const [chosen, choose] = useState<Chosen>();
+  const [selection, choose] = useState<Chosen>();
   const abort = useRef<AbortController>();
   const send = async () => {
     const message = typed.trim();
     if (message === "" || busy) return;
     const answers = (injection === "both" ? [true, false] : [injection === "on"]).map(begun);
     const history = historyOf(exchanges);
-    const place = exchanges.length;
+    const index = exchanges.length;
     type("");
     choose(undefined);
     setBusy(true);
@@ -76,10 +76,10 @@ function Conversation({ model, collections }: { model: string; collections: read
     const controller = new AbortController();
     abort.current = controller;
     const put = (at: number, answer: Answer) =>
-      setExchanges((before) => before.map((each, n) => (n === place ? withAnswer(each, at, answer) : each)));
+      setExchanges((before) => before.map((exchange, n) => (n === index ? withAnswer(exchange, at, answer) : exchange)));
     await Promise.all(
       answers.map((answer, at) =>
-        answered({ message, history, collection, use_context: answer.withContext }, answer, (now) => put(at, now), controller.signal),
+        requestAnswer({ message, history, collection, use_context: answer.withContext }, answer, (now) => put(at, now), controller.signal),
       ),
     );
     setBusy(false);
@@ -100,8 +100,8 @@ function Conversation({ model, collections }: { model: string; collections: read
               onChange={(event) => setFields({ collection: event.currentTarget.value })}
             >
               <option value="*">all collections</option>
-              {collections.map((each) => (
-                <option key={each}>{each}</option>
+              {collections.map((collection) => (
+                <option key={collection}>{collection}</option>
               ))}
             </select>
           </label>
@@ -116,12 +116,12 @@ function Conversation({ model, collections }: { model: string; collections: read
       <div class="beside">
         <div>
           <ol class="exchanges" aria-live="polite" aria-label="Conversation">
-            {exchanges.map((each, at) => (
+            {exchanges.map((exchange, at) => (
               <li key={at}>
-                <p class="asked-text text">{each.question}</p>
-                <div class={each.answers.length > 1 ? "columns" : undefined}>
-                  {each.answers.map((answer, n) => (
-                    <AnswerView key={n} answer={answer} paired={each.answers.length > 1} onChoose={choose} chosen={chosen} />
+                <p class="asked-text text">{exchange.question}</p>
+                <div class={exchange.answers.length > 1 ? "columns" : undefined}>
+                  {exchange.answers.map((answer, n) => (
+                    <AnswerView key={n} answer={answer} paired={exchange.answers.length > 1} onChoose={choose} selection={selection} />
                   ))}
                 </div>
               </li>
@@ -158,7 +158,7 @@ function Conversation({ model, collections }: { model: string; collections: read
             )}
           </form>
         </div>
-        <Passage chosen={chosen} />
+        <Passage selection={selection} />
       </div>
     </>
   );
@@ -166,7 +166,7 @@ function Conversation({ model, collections }: { model: string; collections: read
 
 const withAnswer = (exchange: Exchange, at: number, answer: Answer): Exchange => ({
   ...exchange,
-  answers: exchange.answers.map((each, n) => (n === at ? answer : each)),
+  answers: exchange.answers.map((previous, n) => (n === at ? answer : previous)),
 });
 
 /** Earlier turns that were answered, each by its first answer. */
@@ -181,7 +181,7 @@ function historyOf(exchanges: readonly Exchange[]): Schemas["TurnBody"][] {
   });
 }
 
-async function answered(
+async function requestAnswer(
   body: Arguments<"chat">,
   answer: Answer,
   changed: (answer: Answer) => void,
@@ -203,16 +203,16 @@ async function answered(
 function AnswerView({
   answer,
   paired,
-  chosen,
+  selection,
   onChoose,
 }: {
   answer: Answer;
   /** Whether it stands beside another one. */
   paired: boolean;
-  chosen: Chosen | undefined;
-  onChoose: (chosen: Chosen) => void;
+  selection: Chosen | undefined;
+  onChoose: (selection: Chosen) => void;
 }) {
-  const sources = new Map(answer.sources?.sources.map((each) => [each.number, each]));
+  const sources = new Map(answer.sources?.sources.map((source) => [source.number, source]));
   return (
     <article class={answer.withContext ? "answer" : "answer without"}>
       {paired && <p class="tiny dim">{answer.withContext ? "with context" : "without context"}</p>}
@@ -221,7 +221,7 @@ function AnswerView({
           piece.numbers === undefined ? (
             piece.text
           ) : (
-            <Citation key={at} numbers={piece.numbers} sources={sources} chosen={chosen} onChoose={onChoose} />
+            <Citation key={at} numbers={piece.numbers} sources={sources} selection={selection} onChoose={onChoose} />
           ),
         )}
         {!answer.ended && <span class="cursor" aria-hidden="true" />}
@@ -230,19 +230,19 @@ function AnswerView({
       <Facts answer={answer} />
       {sources.size > 0 && (
         <ul class="chips" aria-label="Passages that the model got">
-          {[...sources.values()].map((each) => (
-            <li key={each.number}>
+          {[...sources.values()].map((source) => (
+            <li key={source.number}>
               <button
                 class="chip"
                 type="button"
-                aria-pressed={each === chosen?.source}
-                onClick={() => onChoose({ source: each, number: each.number })}
+                aria-pressed={source === selection?.source}
+                onClick={() => onChoose({ source, number: source.number })}
               >
-                <span class={isCited(answer, each.number) ? "glyph included" : "glyph"} aria-hidden="true" />
+                <span class={isCited(answer, source.number) ? "glyph included" : "glyph"} aria-hidden="true" />
                 <span class="ellipsis">
-                  [{each.number}] {each.title || each.key}
+                  [{source.number}] {source.title || source.key}
                 </span>
-                {isCited(answer, each.number) && <span class="sr"> (cited)</span>}
+                {isCited(answer, source.number) && <span class="sr"> (cited)</span>}
               </button>
             </li>
           ))}
@@ -253,14 +253,14 @@ function AnswerView({
 }
 
 const isCited = (answer: Answer, number: number): boolean =>
-  answer.citations?.cited.some((each) => each.number === number) ?? false;
+  answer.citations?.cited.some((citation) => citation.number === number) ?? false;
 
 function Facts({ answer: { sources, citations, usage } }: { answer: Answer }) {
   const facts = [
-    sources !== undefined && sources.outcome !== "off" && `${whole(sources.tokens)} tokens of context`,
+    sources !== undefined && sources.outcome !== "off" && `${wholeNumber(sources.tokens)} tokens of context`,
     sources?.outcome === "no_match" && "nothing was found",
     sources?.outcome === "failed" && "the search failed",
-    usage !== undefined && `${whole(usage.input)} tokens in, ${whole(usage.output)} out${usage.exact ? "" : " (estimated)"}`,
+    usage !== undefined && `${wholeNumber(usage.input)} tokens in, ${wholeNumber(usage.output)} out${usage.exact ? "" : " (estimated)"}`,
     citations !== undefined && citations.unknown.length > 0 && `invented: ${citations.unknown.join(", ")}`,
     sources?.notice,
   ].filter(Boolean);
@@ -270,13 +270,13 @@ function Facts({ answer: { sources, citations, usage } }: { answer: Answer }) {
 function Citation({
   numbers,
   sources,
-  chosen,
+  selection,
   onChoose,
 }: {
   numbers: readonly number[];
   sources: ReadonlyMap<number, Source>;
-  chosen: Chosen | undefined;
-  onChoose: (chosen: Chosen) => void;
+  selection: Chosen | undefined;
+  onChoose: (selection: Chosen) => void;
 }) {
   return (
     <>
@@ -294,7 +294,7 @@ function Citation({
             key={number}
             class="citation"
             type="button"
-            aria-pressed={chosen?.source === source}
+            aria-pressed={selection?.source === source}
             onClick={() => onChoose({ source, number })}
           >
             [{number}]
@@ -306,13 +306,13 @@ function Citation({
 }
 
 /** The passage of a citation, as it stands in its document. */
-function Passage({ chosen }: { chosen: Chosen | undefined }) {
-  const source = chosen?.source;
+function Passage({ selection }: { selection: Chosen | undefined }) {
+  const source = selection?.source;
   const text = useLoad(
     async (signal) => {
       if (source === undefined) return "";
       const answer = await api.getText({ document: source.document }, { signal });
-      return sliced(answer.text, source.start, source.end);
+      return sliceLetters(answer.text, source.start, source.end);
     },
     [source?.document, source?.start],
   );
@@ -322,10 +322,10 @@ function Passage({ chosen }: { chosen: Chosen | undefined }) {
   return (
     <aside class="panel passage" aria-label="The cited passage">
       <h2 class="block-title">
-        [{chosen?.number}] {source.title || source.key}
+        [{selection?.number}] {source.title || source.key}
       </h2>
       <p class="small dim">
-        {source.key}, {whole(source.start)}–{whole(source.end)}
+        {source.key}, {wholeNumber(source.start)}–{wholeNumber(source.end)}
       </p>
       <div class="text" tabIndex={0} role="region" aria-label="Text of the passage">
         <TableHeader header={source.table_header} text={text.data} />

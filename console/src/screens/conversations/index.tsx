@@ -5,7 +5,7 @@ import { readPages, sourcesOf, type Rows } from "../../api/lists";
 import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { AskForm } from "../../ui/controls";
-import { counted, score, whole } from "../../ui/format";
+import { counted, score, wholeNumber } from "../../ui/format";
 import { Show, State, useLoad } from "../../ui/load";
 import type { Entry } from "../../window/anatomy";
 import { Messages } from "./messages";
@@ -25,10 +25,10 @@ export default function Conversations() {
   const channels = useLoad(allChannels, []);
   return (
     <Show of={channels} what="the channels">
-      {(found) => {
-        const name = fields.get("channel") ?? found[0]?.name;
-        const chosen = found.find((each) => each.name === name) ?? found[0];
-        if (chosen === undefined) {
+      {(channels) => {
+        const name = fields.get("channel") ?? channels[0]?.name;
+        const selected = channels.find((channel) => channel.name === name) ?? channels[0];
+        if (selected === undefined) {
           return (
             <State title="There are no conversations yet">
               <p class="sub">This screen shows channels and their threads. Import an export of Slack, Discord or IRC:</p>
@@ -39,21 +39,21 @@ export default function Conversations() {
         return (
           <>
             <div class="chips" role="group" aria-label="Channels">
-              {found.map((each) => (
+              {channels.map((channel) => (
                 <button
-                  key={`${each.collection}/${each.name}`}
+                  key={`${channel.collection}/${channel.name}`}
                   class="chip"
                   type="button"
-                  aria-pressed={each === chosen}
-                  onClick={() => setFields({ channel: each.name, query: undefined })}
+                  aria-pressed={channel === selected}
+                  onClick={() => setFields({ channel: channel.name, query: undefined })}
                 >
-                  <span class="ellipsis">#{each.name}</span>
+                  <span class="ellipsis">#{channel.name}</span>
                 </button>
               ))}
             </div>
             <ChannelView
-              key={`${chosen.collection}/${chosen.name}`}
-              channel={chosen}
+              key={`${selected.collection}/${selected.name}`}
+              channel={selected}
               query={fields.get("query") ?? ""}
               onQuery={(query) => setFields({ query })}
             />
@@ -76,27 +76,27 @@ function ChannelView({
   query: string;
   onQuery: (query: string) => void;
 }) {
-  const [wanted, want] = useState(FIRST);
-  const messages = useLoad((signal) => newest(channel, wanted, signal), [wanted]);
-  const answer = useLoad((signal) => (query === "" ? undefined : asked(channel, query, signal)), [query]);
-  const found = query === "" ? undefined : answer.data;
+  const [count, setCount] = useState(FIRST);
+  const messages = useLoad((signal) => newest(channel, count, signal), [count]);
+  const answer = useLoad((signal) => (query === "" ? undefined : askChannel(channel, query, signal)), [query]);
+  const matches = query === "" ? undefined : answer.data;
   return (
     <Show of={messages} what="the messages">
-      {({ rows: shown, next }) => (
+      {({ rows: shownMessages, next }) => (
         <>
           <div class="head after">
-            <h1>{found === undefined ? summary(channel, shown, next !== null) : result(found, query)}</h1>
+            <h1>{matches === undefined ? summary(channel, shownMessages, next !== null) : resultTitle(matches, query)}</h1>
             <AskForm label={`Question in #${channel.name}`} placeholder="Ask in this channel" action="Ask" query={query} onAsk={onQuery} />
           </div>
           <Failure text={query === "" ? "" : (answer.error?.message ?? "")} />
           {next !== null && (
             <p class="cluster">
-              <button class="btn" type="button" onClick={() => want(Math.max(wanted * 4, wanted + PAGE))}>
+              <button class="btn" type="button" onClick={() => setCount(Math.max(count * 4, count + PAGE))}>
                 Load earlier messages
               </button>
             </p>
           )}
-          <Messages messages={withFound(shown, found)} hits={hitsOf(found)} />
+          <Messages messages={withFound(shownMessages, matches)} hits={hitsOf(matches)} />
         </>
       )}
     </Show>
@@ -106,8 +106,8 @@ function ChannelView({
 type ChannelMessage = Schemas["ChannelMessage"];
 
 /** The newest messages of a channel, oldest first. */
-async function newest({ name, collection }: Channel, wanted: number, signal: AbortSignal): Promise<Rows<ChannelMessage>> {
-  const { rows, next } = await readPages(wanted, PAGE, async (limit, before) => {
+async function newest({ name, collection }: Channel, count: number, signal: AbortSignal): Promise<Rows<ChannelMessage>> {
+  const { rows, next } = await readPages(count, PAGE, async (limit, before) => {
     const page = await api.listMessages({ channel: name, collection, limit, before }, { signal });
     return { rows: page.reverse(), next: page.length < limit ? null : (page.at(-1)?.document.id ?? null) };
   });
@@ -121,48 +121,48 @@ interface Found {
   messages: ChannelMessage[];
 }
 
-async function asked({ name, collection }: Channel, query: string, signal: AbortSignal): Promise<Found> {
+async function askChannel({ name, collection }: Channel, query: string, signal: AbortSignal): Promise<Found> {
   const body = { query, channel: name, collection, max_tokens: BUDGET };
   const { window, tokens, messages } = await api.channelContext(body, { signal });
-  const ids = messages.map((each) => each.id);
+  const ids = messages.map((message) => message.id);
   const { texts } = await api.getTexts({ ids }, { signal });
-  const found = messages.map((document) => ({
+  const matchingMessages = messages.map((document) => ({
     document,
     text: texts[document.id] ?? document.text,
     inferred: "answers" in (document.metadata ?? {}),
   }));
-  return { window, tokens, messages: found };
+  return { window, tokens, messages: matchingMessages };
 }
 
-function summary(channel: Channel, shown: readonly ChannelMessage[], more: boolean): string {
-  const threads = new Set(shown.map((each) => each.document.thread ?? each.document.id)).size;
-  return `${more ? "The newest " : ""}${counted(shown.length, "message")} of #${channel.name}, in ${counted(threads, "thread")}`;
+function summary(channel: Channel, messages: readonly ChannelMessage[], more: boolean): string {
+  const threads = new Set(messages.map((message) => message.document.thread ?? message.document.id)).size;
+  return `${more ? "The newest " : ""}${counted(messages.length, "message")} of #${channel.name}, in ${counted(threads, "thread")}`;
 }
 
-function result(found: Found, query: string): string {
-  return found.messages.length === 0
+function resultTitle(matches: Found, query: string): string {
+  return matches.messages.length === 0
     ? `Nothing in this channel answers “${query}”`
-    : `${counted(found.messages.length, "message")}, ${whole(found.tokens)} tokens, for “${query}”`;
+    : `${counted(matches.messages.length, "message")}, ${wholeNumber(matches.tokens)} tokens, for “${query}”`;
 }
 
 /** What the trace says of each message, by its document. */
-function hitsOf(found: Found | undefined): ReadonlyMap<string, string> | undefined {
-  if (found === undefined) return undefined;
-  const inside = new Set(found.messages.map((each) => each.document.id));
+function hitsOf(matches: Found | undefined): ReadonlyMap<string, string> | undefined {
+  if (matches === undefined) return undefined;
+  const inside = new Set(matches.messages.map((message) => message.document.id));
   const describe = (entry: Entry) =>
     "thread_message" in entry.parts ? "in the window, for its thread" : `in the window, score ${score(entry.score)}`;
   return new Map(
-    found.window.trace.filter((each) => inside.has(each.document)).map((each) => [each.document, describe(each)]),
+    matches.window.trace.filter((entry) => inside.has(entry.document)).map((entry) => [entry.document, describe(entry)]),
   );
 }
 
 /** Once a question was asked, what it found, and what else was loaded of the same threads, in order of time. */
-function withFound(shown: readonly ChannelMessage[], found: Found | undefined): readonly ChannelMessage[] {
-  if (found === undefined) return shown;
+function withFound(messages: readonly ChannelMessage[], matches: Found | undefined): readonly ChannelMessage[] {
+  if (matches === undefined) return messages;
   const threadOf = ({ document }: ChannelMessage) => document.thread ?? document.key;
-  const threads = new Set(found.messages.map(threadOf));
-  const all = [...shown.filter((each) => threads.has(threadOf(each))), ...found.messages];
-  const unique = new Map(all.map((each) => [each.document.id, each]));
+  const threads = new Set(matches.messages.map(threadOf));
+  const all = [...messages.filter((message) => threads.has(threadOf(message))), ...matches.messages];
+  const unique = new Map(all.map((message) => [message.document.id, message]));
   const time = ({ document }: ChannelMessage) => document.occurred?.start ?? "";
   return [...unique.values()].sort((one, other) => (time(one) < time(other) ? -1 : 1));
 }

@@ -28,7 +28,7 @@ export function Messages({
   const [thread, choose] = useState<string>();
   const [fields, setFields] = useFields();
   const unlikely = fields.get("unlikely") === "yes";
-  const byKey = new Map(messages.map((each) => [each.document.key, each]));
+  const byKey = new Map(messages.map((message) => [message.document.key, message]));
   let before = "";
   return (
     <>
@@ -51,20 +51,20 @@ export function Messages({
         </label>
       </p>
       <ol class="messages" aria-label="Messages">
-        {messages.map((each) => {
-          const date = each.document.occurred === null ? "" : day(each.document.occurred.start);
+        {messages.map((message) => {
+          const date = message.document.occurred === null ? "" : day(message.document.occurred.start);
           const begins = date !== before;
           before = date;
-          const own = each.document.thread ?? each.document.key;
+          const ownThread = message.document.thread ?? message.document.key;
           return (
-            <li key={each.document.id}>
+            <li key={message.document.id}>
               {begins && date !== "" && <h2 class="message-day">{date}</h2>}
               <Message
-                message={each}
-                reply={shownReply(replyOf(each, byKey), unlikely)}
-                hit={hits?.get(each.document.id)}
-                lit={own === thread}
-                onChoose={() => choose(own === thread ? undefined : own)}
+                message={message}
+                reply={shownReply(replyOf(message, byKey), unlikely)}
+                hit={hits?.get(message.document.id)}
+                lit={ownThread === thread}
+                onChoose={() => choose(ownThread === thread ? undefined : ownThread)}
               />
             </li>
           );
@@ -75,11 +75,11 @@ export function Messages({
 }
 
 function replyOf(message: ChannelMessage, byKey: ReadonlyMap<string, ChannelMessage>): Reply | undefined {
-  const { reply_to: stated, answers, answers_confidence: found } = message.document.metadata;
+  const { reply_to: stated, answers, answers_confidence: confidence } = message.document.metadata;
   const to = byKey.get(String(stated ?? answers ?? ""));
   if (to === undefined) return undefined;
   if (stated !== undefined) return { to, stated: true, confidence: 1 };
-  return { to, stated: false, confidence: typeof found === "number" ? found : undefined };
+  return { to, stated: false, confidence: typeof confidence === "number" ? confidence : undefined };
 }
 
 /** An unlikely link is shown on demand only. */

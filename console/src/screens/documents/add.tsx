@@ -17,7 +17,7 @@ export function Add({ collection, onAdded }: { collection: string; onAdded: () =
   const start = (request: () => Promise<Job>) => act(request, (job) => setJobs((before) => [job, ...before]));
   const target = source.trim() || "uploads";
   const add = () => {
-    start(() => sent(collection, target, files));
+    start(() => sendFiles(collection, target, files));
     setFiles([]);
   };
   return (
@@ -60,13 +60,13 @@ export function Add({ collection, onAdded }: { collection: string; onAdded: () =
         <Preview collection={collection} source={target} files={files} onAdd={add} onCancel={() => setFiles([])} />
       )}
       <Failure text={failure} />
-      {jobs.map((each) => (
-        <JobProgress key={each.id} job={each} onEnd={onAdded} />
+      {jobs.map((job) => (
+        <JobProgress key={job.id} job={job} onEnd={onAdded} />
       ))}
     </section>
   );
 }
 
-async function sent(collection: string, source: string, files: readonly File[]): Promise<Job> {
+async function sendFiles(collection: string, source: string, files: readonly File[]): Promise<Job> {
   return api.ingestFiles({ collection, source, files: [...files] });
 }

@@ -40,12 +40,12 @@ export function OptionField({ option, text, onInput }: { option: Option; text: s
 /** Connects a collection by one of the installed connectors. */
 export function Connect({ collection, onConnected }: { collection: string; onConnected: (name: string) => void }) {
   const kinds = useLoad((signal) => api.listConnectors({ signal }), []);
-  const [chosen, choose] = useState("git");
+  const [connectorName, choose] = useState("git");
   const [name, setName] = useState("");
   const [texts, setTexts] = useState<Texts>({});
   const { act, busy, failure } = useAction();
   const usable = (kinds.data ?? []).filter((kind) => kind.failure === null);
-  const kind = usable.find((one) => one.name === chosen) ?? usable[0];
+  const kind = usable.find((one) => one.name === connectorName) ?? usable[0];
   if (kind === undefined) return null;
   const connect = () =>
     act(

@@ -1,22 +1,22 @@
 import { useState } from "preact/hooks";
 import { api, type Schemas } from "../../api/client";
 import { Failure, useAction } from "../../ui/action";
-import { instant, whole } from "../../ui/format";
+import { instant, wholeNumber } from "../../ui/format";
 import { JobProgress } from "../../ui/job";
 import { useLoad } from "../../ui/load";
 import { DeleteDialog } from "../../ui/receipt";
 import { Connect } from "./connect";
-import { counting } from "./count";
+import { countDocuments } from "./count";
 import { Credentials } from "./credentials";
 
 type Connection = Schemas["Connection"];
 
 /** How many documents a connection brought; it has sources of its own. */
-async function brought(connection: Connection, collection: string): Promise<number> {
+async function countSyncedDocuments(connection: Connection, collection: string): Promise<number> {
   const sources = await api.listSources({ collection });
-  const own = sources.filter((each) => each.metadata["wiki"] === connection.id);
-  const counts = await Promise.all(own.map((each) => counting(collection, each.id)));
-  return counts.reduce((sum, each) => sum + each, 0);
+  const connectionSources = sources.filter((source) => source.metadata["wiki"] === connection.id);
+  const counts = await Promise.all(connectionSources.map((source) => countDocuments(collection, source.id)));
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 /** Repositories, wikis and folders whose pages are copied; nothing where there are none that one may see. */
@@ -32,7 +32,7 @@ export function Connections({ collection, onSynced }: { collection: string; onSy
   };
   const ask = (connection: Connection) =>
     act(
-      () => brought(connection, collection),
+      () => countSyncedDocuments(connection, collection),
       (documents) => remove({ connection, documents }),
     );
   return (
@@ -49,39 +49,39 @@ export function Connections({ collection, onSynced }: { collection: string; onSy
         }}
       />
       <ul class="list after">
-        {connections.data.map((each) => (
-          <li key={each.id} class="connection">
+        {connections.data.map((connection) => (
+          <li key={connection.id} class="connection">
             <span>
-              <b>{each.name}</b> <span class="dim small">{each.connector}</span>
-              {each.error !== null && <span class="failed block-line">{each.error}</span>}
-              {each.access !== "granted" && (
+              <b>{connection.name}</b> <span class="dim small">{connection.connector}</span>
+              {connection.error !== null && <span class="failed block-line">{connection.error}</span>}
+              {connection.access !== "granted" && (
                 <span class="failed block-line">
-                  {each.access === "lost" ? "Access lost: only managers see its documents" : "Unreachable"} since{" "}
-                  {each.access_since === null ? "an unknown time" : instant(each.access_since)}
+                  {connection.access === "lost" ? "Access lost: only managers see its documents" : "Unreachable"} since{" "}
+                  {connection.access_since === null ? "an unknown time" : instant(connection.access_since)}
                 </span>
               )}
-              {each.has_credentials && (
-                <Credentials connection={each} collection={collection} onStored={() => sync(each.name)} />
+              {connection.has_credentials && (
+                <Credentials connection={connection} collection={collection} onStored={() => sync(connection.name)} />
               )}
             </span>
             <span class="small dim">
-              {each.last_run === null ? "not synced yet" : `synced ${instant(each.last_run)}`}
+              {connection.last_run === null ? "not synced yet" : `synced ${instant(connection.last_run)}`}
             </span>
-            <span class={each.state === "error" ? "tag bad" : "tag"}>{each.state}</span>
-            <button class="btn compact" type="button" onClick={() => sync(each.name)}>
+            <span class={connection.state === "error" ? "tag bad" : "tag"}>{connection.state}</span>
+            <button class="btn compact" type="button" onClick={() => sync(connection.name)}>
               Sync now
             </button>
-            <button class="btn compact danger" type="button" onClick={() => ask(each)}>
+            <button class="btn compact danger" type="button" onClick={() => ask(connection)}>
               Delete …
             </button>
           </li>
         ))}
       </ul>
       <Failure text={failure} />
-      {jobs.map((each) => (
+      {jobs.map((job) => (
         <JobProgress
-          key={each.id}
-          job={each}
+          key={job.id}
+          job={job}
           onEnd={() => {
             connections.reload();
             onSynced();
@@ -91,7 +91,7 @@ export function Connections({ collection, onSynced }: { collection: string; onSy
       {deleting !== undefined && (
         <DeleteDialog
           title={`Delete the connection ${deleting.connection.name}?`}
-          preview={{ connection: deleting.connection.name, documents: whole(deleting.documents) }}
+          preview={{ connection: deleting.connection.name, documents: wholeNumber(deleting.documents) }}
           purges={false}
           remove={async () => {
             const { name } = deleting.connection;

@@ -3,7 +3,7 @@ import { Link, useLocation } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
 import { ifAllowed } from "../../api/lists";
 import { useFields } from "../../ui/address";
-import { counted, instant, whole } from "../../ui/format";
+import { counted, instant, wholeNumber } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
 import { Show, useLoad } from "../../ui/load";
 import { ReaderList } from "../../ui/readers";
@@ -34,7 +34,7 @@ async function read(id: string, signal: AbortSignal): Promise<Read> {
     api.listDocumentRelations({ document: id }, { signal }),
   ]);
   const source = await api.getSource({ source: document.source }, { signal });
-  const collection = collections.find((each) => each.id === document.collection)?.name ?? document.collection;
+  const collection = collections.find((collection) => collection.id === document.collection)?.name ?? document.collection;
   return { document, source, collection, text, chunks, relations };
 }
 
@@ -42,7 +42,7 @@ export function DocumentView({ id }: { id: string }) {
   const loaded = useLoad((signal) => read(id, signal), [id]);
   return (
     <Show of={loaded} what="the document">
-      {(found) => <Pages {...found} />}
+      {(content) => <Pages {...content} />}
     </Show>
   );
 }
@@ -51,12 +51,12 @@ function Pages({ document, source, collection, text, chunks, relations }: Read) 
   const [fields, setFields] = useFields();
   const [, go] = useLocation();
   const [deleting, remove] = useState(false);
-  const chosen = chunks.findIndex((each) => String(each.id) === fields.get("chunk"));
+  const selected = chunks.findIndex((chunk) => String(chunk.id) === fields.get("chunk"));
   const choose = (at: number) => {
     const chunk = chunks[Math.min(Math.max(at, 0), chunks.length - 1)];
     if (chunk !== undefined) setFields({ chunk: String(chunk.id) });
   };
-  useKeys({ j: () => choose(chosen + 1), k: () => choose(chosen - 1) });
+  useKeys({ j: () => choose(selected + 1), k: () => choose(selected - 1) });
   const back = `/documents?collection=${encodeURIComponent(collection)}`;
   return (
     <>
@@ -83,10 +83,10 @@ function Pages({ document, source, collection, text, chunks, relations }: Read) 
         </button>
       </div>
       <div class="beside">
-        <Marked text={text} chunks={chunks} chosen={chosen} onChoose={choose} />
+        <Marked text={text} chunks={chunks} selected={selected} onChoose={choose} />
         <div class="document-side">
           <MomentLink document={document} collection={collection} />
-          <Passages chunks={chunks} chosen={chosen} onChoose={choose} />
+          <Passages chunks={chunks} selected={selected} onChoose={choose} />
           <Relations document={document.id} relations={relations} />
           <Facts document={document} />
           <Readers document={document.id} />
@@ -95,7 +95,7 @@ function Pages({ document, source, collection, text, chunks, relations }: Read) 
       {deleting && (
         <DeleteDialog
           title={`Delete ${document.title || document.key}?`}
-          preview={{ document: 1, passages: chunks.length, characters: whole(document.characters) }}
+          preview={{ document: 1, passages: chunks.length, characters: wholeNumber(document.characters) }}
           remove={async (purge) => {
             const receipt = await api.deleteDocument({ document: document.id, purge });
             return { document: document.key, id: document.id, ...receipt };
@@ -117,42 +117,42 @@ interface Piece {
 }
 
 /** The text, cut where passages begin and end. Where two overlap, it belongs to the chosen one, else to the first. */
-function pieces(letters: readonly string[], chunks: readonly Chunk[], chosen: number): Piece[] {
-  const found: Piece[] = [];
+function pieces(letters: readonly string[], chunks: readonly Chunk[], selected: number): Piece[] {
+  const parts: Piece[] = [];
   let at = 0;
   chunks.forEach((chunk, number) => {
-    if (chunk.start > at) found.push({ text: letters.slice(at, chunk.start).join(""), chunk: -1 });
-    const limit = number < chosen ? Math.min(chunk.end, chunks[chosen]?.start ?? chunk.end) : chunk.end;
+    if (chunk.start > at) parts.push({ text: letters.slice(at, chunk.start).join(""), chunk: -1 });
+    const limit = number < selected ? Math.min(chunk.end, chunks[selected]?.start ?? chunk.end) : chunk.end;
     const end = Math.max(limit, at);
-    found.push({ text: letters.slice(Math.max(chunk.start, at), end).join(""), chunk: number });
+    parts.push({ text: letters.slice(Math.max(chunk.start, at), end).join(""), chunk: number });
     at = end;
   });
-  if (at < letters.length) found.push({ text: letters.slice(at).join(""), chunk: -1 });
-  return found.filter((piece) => piece.text !== "");
+  if (at < letters.length) parts.push({ text: letters.slice(at).join(""), chunk: -1 });
+  return parts.filter((piece) => piece.text !== "");
 }
 
 function Marked({
   text,
   chunks,
-  chosen,
+  selected,
   onChoose,
 }: {
   text: string;
   chunks: readonly Chunk[];
-  chosen: number;
+  selected: number;
   onChoose: (at: number) => void;
 }) {
   const letters = useMemo(() => Array.from(text), [text]);
-  const marked = useMemo(() => pieces(letters, chunks, chosen), [letters, chunks, chosen]);
+  const marked = useMemo(() => pieces(letters, chunks, selected), [letters, chunks, selected]);
   const mark = useRef<HTMLElement>(null);
   useEffect(() => {
     const panel = mark.current?.parentElement;
     if (mark.current !== null && panel) panel.scrollTop = mark.current.offsetTop - MARGIN;
-  }, [chosen]);
+  }, [selected]);
   return (
     <article class="panel text marked" aria-label="Text of the document" tabIndex={0}>
       {marked.map((piece, at) =>
-        piece.chunk === chosen && chosen >= 0 ? (
+        piece.chunk === selected && selected >= 0 ? (
           <mark key={at} ref={mark}>
             {piece.text}
           </mark>
@@ -168,24 +168,24 @@ function Marked({
 
 function Passages({
   chunks,
-  chosen,
+  selected,
   onChoose,
 }: {
   chunks: readonly Chunk[];
-  chosen: number;
+  selected: number;
   onChoose: (at: number) => void;
 }) {
-  const most = chunks.reduce((largest, each) => Math.max(largest, each.tokens), 1);
+  const most = chunks.reduce((largest, chunk) => Math.max(largest, chunk.tokens), 1);
   return (
     <section class="panel" aria-label="Passages">
       <h2>Passages</h2>
       <div class="passages">
-        <Virtual rows={chunks} height={44} selected={chosen >= 0 ? chosen : undefined} label="Passages in order">
-          {(each, at) => (
-            <button class="passage-row" type="button" aria-current={at === chosen} onClick={() => onChoose(at)}>
-              <span class="ellipsis">{lastHeading(each.heading) || `Passage ${at + 1}`}</span>
-              <span class="small num">{counted(each.tokens, "token")}</span>
-              <span class="meter" style={{ width: `${(each.tokens / most) * 100}%` }} />
+        <Virtual rows={chunks} height={44} selected={selected >= 0 ? selected : undefined} label="Passages in order">
+          {(chunk, at) => (
+            <button class="passage-row" type="button" aria-current={at === selected} onClick={() => onChoose(at)}>
+              <span class="ellipsis">{lastHeading(chunk.heading) || `Passage ${at + 1}`}</span>
+              <span class="small num">{counted(chunk.tokens, "token")}</span>
+              <span class="meter" style={{ width: `${(chunk.tokens / most) * 100}%` }} />
             </button>
           )}
         </Virtual>

@@ -6,13 +6,13 @@ import { usualOf } from "../../api/lists";
 import { Failure, useAction } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { Dialog } from "../../ui/controls";
-import { counted, day, whole } from "../../ui/format";
+import { counted, day, wholeNumber } from "../../ui/format";
 import { asProblem, Show, State, useLoad } from "../../ui/load";
 import { DeleteDialog } from "../../ui/receipt";
 import { Virtual } from "../../ui/virtual";
 import { Add } from "./add";
 import { Connections } from "./connections";
-import { counting, only } from "./count";
+import { countDocuments, only } from "./count";
 import { DocumentView } from "./document";
 import "./documents.css";
 
@@ -36,8 +36,8 @@ function Overview() {
   const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
   return (
     <Show of={collections} what="the collections">
-      {(found) => {
-        const collection = fields.get("collection") ?? usualOf(found.map((each) => each.name));
+      {(collectionList) => {
+        const collection = fields.get("collection") ?? usualOf(collectionList.map((collection) => collection.name));
         if (collection === undefined) {
           return (
             <State title="Nothing is stored yet">
@@ -53,7 +53,7 @@ function Overview() {
           <Collection
             key={collection}
             name={collection}
-            names={found.map((each) => each.name)}
+            names={collectionList.map((collection) => collection.name)}
             source={fields.get("source") ?? ""}
             status={statusOf(fields.get("status"))}
             onStatus={(status) => setFields({ status })}
@@ -122,7 +122,7 @@ function Collection({
   const [adding, add] = useState(false);
   const [deleting, remove] = useState(false);
   const [creating, create] = useState(false);
-  const chosen = sources.data?.find((each) => each.id === source);
+  const selectedSource = sources.data?.find((candidate) => candidate.id === source);
   const reload = () => {
     sources.reload();
     documents.reload();
@@ -142,14 +142,14 @@ function Collection({
             <label class="small dim">
               Collection{" "}
               <select class="pick" value={name} onChange={(event) => onCollection(event.currentTarget.value)}>
-                {names.map((each) => (
-                  <option key={each}>{each}</option>
+                {names.map((name) => (
+                  <option key={name}>{name}</option>
                 ))}
               </select>
             </label>
           )}
           <button class="btn danger" type="button" onClick={() => remove(true)}>
-            Delete this {chosen === undefined ? "collection" : "source"} …
+            Delete this {selectedSource === undefined ? "collection" : "source"} …
           </button>
           <button class="btn" type="button" onClick={() => create(true)}>
             New collection …
@@ -161,9 +161,9 @@ function Collection({
       </div>
       {(adding || sources.data?.length === 0) && <Add collection={name} onAdded={reload} />}
       <Show of={sources} what="the sources">
-        {(found) => (
+        {(sourceList) => (
           <>
-            <SourceChips sources={found} chosen={source} onChoose={onSource} />
+            <SourceChips sources={sourceList} selectedSource={source} onChoose={onSource} />
             <label class="small only-failed">
               <input
                 type="checkbox"
@@ -176,7 +176,7 @@ function Collection({
               {(rows) => (
                 <Rows
                   rows={rows}
-                  sources={new Map(found.map((each) => [each.id, each.name]))}
+                  sources={new Map(sourceList.map((source) => [source.id, source.name]))}
                   documents={documents}
                 />
               )}
@@ -189,18 +189,18 @@ function Collection({
         <Dialog title="A new collection" onClose={() => create(false)}>
           <p class="sub">Its documents are searched together; it has sources, grants and an index of its own.</p>
           <Create
-            onCreated={(made) => {
+            onCreated={(newSource) => {
               create(false);
               onCollections();
-              onCollection(made);
+              onCollection(newSource);
             }}
           />
         </Dialog>
       )}
-      {deleting && chosen === undefined && (
+      {deleting && selectedSource === undefined && (
         <DeleteDialog
           title={`Delete the collection ${name}?`}
-          preview={{ collection: name, sources: sources.data?.length ?? 0, documents: whole(documents.count ?? 0) }}
+          preview={{ collection: name, sources: sources.data?.length ?? 0, documents: wholeNumber(documents.count ?? 0) }}
           remove={async (purge) => ({ collection: name, ...(await api.deleteCollection({ collection: name, purge })) })}
           onClose={(deleted) => {
             remove(false);
@@ -210,13 +210,13 @@ function Collection({
           }}
         />
       )}
-      {deleting && chosen !== undefined && (
+      {deleting && selectedSource !== undefined && (
         <DeleteDialog
-          title={`Delete the source ${chosen.name}?`}
-          preview={{ source: chosen.name, documents: whole(documents.count ?? 0) }}
+          title={`Delete the source ${selectedSource.name}?`}
+          preview={{ source: selectedSource.name, documents: wholeNumber(documents.count ?? 0) }}
           remove={async (purge) => {
-            const receipt = await api.deleteSource({ source: chosen.id, purge });
-            return { source: chosen.name, id: chosen.id, ...receipt };
+            const receipt = await api.deleteSource({ source: selectedSource.id, purge });
+            return { source: selectedSource.name, id: selectedSource.id, ...receipt };
           }}
           onClose={(deleted) => {
             remove(false);
@@ -232,27 +232,27 @@ function Collection({
 
 function SourceChips({
   sources,
-  chosen,
+  selectedSource,
   onChoose,
 }: {
   sources: readonly Source[];
-  chosen: string;
+  selectedSource: string;
   onChoose: (id: string) => void;
 }) {
   return (
     <div class="chips" role="group" aria-label="Sources">
-      <button class="chip" type="button" aria-pressed={chosen === ""} onClick={() => onChoose("")}>
+      <button class="chip" type="button" aria-pressed={selectedSource === ""} onClick={() => onChoose("")}>
         All sources
       </button>
-      {sources.map((each) => (
+      {sources.map((source) => (
         <button
-          key={each.id}
+          key={source.id}
           class="chip"
           type="button"
-          aria-pressed={chosen === each.id}
-          onClick={() => onChoose(each.id)}
+          aria-pressed={selectedSource === source.id}
+          onClick={() => onChoose(source.id)}
         >
-          <span class="ellipsis">{each.name}</span>
+          <span class="ellipsis">{source.name}</span>
         </button>
       ))}
     </div>
@@ -267,27 +267,27 @@ function page(collection: string, source: string, status: Status, after: string 
 
 /** The first page of the documents and their number; `more` adds the next page to those that are there. */
 function usePages(collection: string, source: string, status: Status) {
-  const chosen = [collection, source, status];
-  const first = useLoad((signal) => page(collection, source, status, null, signal), chosen);
-  const count = useLoad((signal) => counting(collection, source, { status, signal }), chosen);
+  const selection = [collection, source, status];
+  const first = useLoad((signal) => page(collection, source, status, null, signal), selection);
+  const count = useLoad((signal) => countDocuments(collection, source, { status, signal }), selection);
   const [later, add] = useState<{ to: Page | undefined; pages: readonly Page[] }>({ to: undefined, pages: [] });
   const [error, fail] = useState("");
-  const asked = useRef<string | null>(null);
+  const requested = useRef<string | null>(null);
   const pages = first.data === undefined ? [] : [first.data, ...(later.to === first.data ? later.pages : [])];
   const next = pages.at(-1)?.next ?? null;
   const more = async () => {
-    if (next === null || asked.current === next || first.busy) return;
-    asked.current = next;
+    if (next === null || requested.current === next || first.busy) return;
+    requested.current = next;
     try {
-      const found = await page(collection, source, status, next);
-      add((before) => ({ to: first.data, pages: [...(before.to === first.data ? before.pages : []), found] }));
+      const nextPage = await page(collection, source, status, next);
+      add((before) => ({ to: first.data, pages: [...(before.to === first.data ? before.pages : []), nextPage] }));
       fail("");
     } catch (problem) {
       fail(asProblem(problem).message);
     }
-    asked.current = null;
+    requested.current = null;
   };
-  const rows = useMemo(() => pages.flatMap((each) => each.documents), [first.data, pages.length]);
+  const rows = useMemo(() => pages.flatMap((page) => page.documents), [first.data, pages.length]);
   const reload = () => {
     first.reload();
     count.reload();
@@ -309,21 +309,21 @@ function Rows({
   return (
     <>
       <Virtual rows={rows} height={innerWidth <= 820 ? 84 : 52} label="Documents" onEnd={documents.more}>
-        {(each) => (
-          <Link class="document-row" href={`/documents/${encodeURIComponent(each.id)}`}>
+        {(document) => (
+          <Link class="document-row" href={`/documents/${encodeURIComponent(document.id)}`}>
             <span class="title">
-              <b class="ellipsis">{each.title || each.key}</b>
+              <b class="ellipsis">{document.title || document.key}</b>
               <span class="tiny dim ellipsis block-line">
-                {each.trust === "untrusted" && <span class="tag">untrusted</span>} {sources.get(each.source)} / {each.key}
+                {document.trust === "untrusted" && <span class="tag">untrusted</span>} {sources.get(document.source)} / {document.key}
               </span>
             </span>
-            <span class="small dim">{each.kind}</span>
-            <span class={statusOf(each.status) === undefined ? "small dim" : "tag bad"}>
-              {each.status === "error" ? "failed" : each.status}
+            <span class="small dim">{document.kind}</span>
+            <span class={statusOf(document.status) === undefined ? "small dim" : "tag bad"}>
+              {document.status === "error" ? "failed" : document.status}
             </span>
-            <span class="small num">{counted(each.chunks, "passage")}</span>
-            <span class="small num dim">{counted(each.characters, "character")}</span>
-            <span class="small num dim">{day(each.updated)}</span>
+            <span class="small num">{counted(document.chunks, "passage")}</span>
+            <span class="small num dim">{counted(document.characters, "character")}</span>
+            <span class="small num dim">{day(document.updated)}</span>
           </Link>
         )}
       </Virtual>
@@ -334,7 +334,7 @@ function Rows({
             Load more
           </button>
           <span class="small dim">
-            The first {whole(rows.length)} of {whole(documents.count ?? rows.length)}; scrolling loads more
+            The first {wholeNumber(rows.length)} of {wholeNumber(documents.count ?? rows.length)}; scrolling loads more
           </span>
         </p>
       )}

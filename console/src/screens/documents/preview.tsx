@@ -1,5 +1,5 @@
 import { api, type Schemas } from "../../api/client";
-import { counted, whole } from "../../ui/format";
+import { counted, wholeNumber } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
 import { failureRemarks, Remarks } from "../../ui/remarks";
 
@@ -80,7 +80,7 @@ function DocumentChunks({ document }: { document: DocumentPreview }) {
           <Chunk key={chunk.position} chunk={chunk} title={document.title} />
         ))}
       </ol>
-      {hidden > 0 && <p class="sub">and {whole(hidden)} more</p>}
+      {hidden > 0 && <p class="sub">and {wholeNumber(hidden)} more</p>}
     </details>
   );
 }

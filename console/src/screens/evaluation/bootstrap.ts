@@ -27,10 +27,10 @@ export function resampledMeans(values: readonly number[]): Float64Array {
 
 /** A percentile of ascending values, interpolated as numpy does. */
 export function percentile(sorted: Float64Array, percent: number): number {
-  const place = (percent / 100) * (sorted.length - 1);
-  const below = Math.floor(place);
+  const position = (percent / 100) * (sorted.length - 1);
+  const below = Math.floor(position);
   const [low, high] = [sorted[below] ?? 0, sorted[below + 1] ?? sorted[below] ?? 0];
-  return low + (high - low) * (place - below);
+  return low + (high - low) * (position - below);
 }
 
 /** Integers from 0 below `count`, by Lemire's method, without bias. */
@@ -49,16 +49,16 @@ function integers(count: number): () => number {
 function words(): () => number {
   const state = STATE.slice();
   const before = STATE.slice();
-  let kept: number | undefined;
+  let spare: number | undefined;
   return () => {
-    if (kept !== undefined) {
-      const word = kept;
-      kept = undefined;
+    if (spare !== undefined) {
+      const word = spare;
+      spare = undefined;
       return word;
     }
     step(state, before);
     const [low, high] = output(state);
-    kept = high;
+    spare = high;
     return low;
   };
 }

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { counted, whole } from "../../ui/format";
+import { counted, wholeNumber } from "../../ui/format";
 import type { Report } from "./report";
 import { SideBySide } from "./side-by-side";
 
@@ -26,10 +26,10 @@ function changeOf(before: number, after: number): Change {
 
 /** The questions of two runs and what became of them; one that is chosen shows both of its windows. */
 export function Cells({ first, second, group, budget }: { first: Run; second: Run; group: string; budget: number }) {
-  const questions = [...second.shares.keys()].filter((each) => first.shares.has(each));
-  const changes = questions.map((each) => changeOf(first.shares.get(each) ?? 0, second.shares.get(each) ?? 0));
-  const count = (change: Change) => changes.filter((each) => each === change).length;
-  const [chosen, choose] = useState<string>();
+  const questions = [...second.shares.keys()].filter((question) => first.shares.has(question));
+  const changes = questions.map((question) => changeOf(first.shares.get(question) ?? 0, second.shares.get(question) ?? 0));
+  const count = (change: Change) => changes.filter((questionChange) => questionChange === change).length;
+  const [selected, choose] = useState<string>();
   return (
     <section>
       <h2>{counted(count("gained") + count("lost"), "question")} changed</h2>
@@ -37,23 +37,23 @@ export function Cells({ first, second, group, budget }: { first: Run; second: Ru
         {CHANGES.map(([change, name]) => (
           <span key={change}>
             <i class={`swatch cell ${change}`} />
-            {name} <b>{whole(count(change))}</b>
+            {name} <b>{wholeNumber(count(change))}</b>
           </span>
         ))}
       </p>
       <div class="cells" role="group" aria-label="Questions">
-        {questions.map((each, at) => (
+        {questions.map((question, at) => (
           <button
-            key={each}
+            key={question}
             type="button"
             class={`cell ${changes[at]}`}
             aria-label={`Question ${at + 1}: ${changes[at]}`}
-            aria-pressed={each === chosen}
-            onClick={() => choose(each)}
+            aria-pressed={question === selected}
+            onClick={() => choose(question)}
           />
         ))}
       </div>
-      {chosen !== undefined && <SideBySide key={chosen} id={chosen} first={first} second={second} group={group} budget={budget} />}
+      {selected !== undefined && <SideBySide key={selected} id={selected} first={first} second={second} group={group} budget={budget} />}
     </section>
   );
 }

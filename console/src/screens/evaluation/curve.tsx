@@ -1,5 +1,5 @@
 import { useRef } from "preact/hooks";
-import { whole } from "../../ui/format";
+import { wholeNumber } from "../../ui/format";
 import { useSize } from "../../ui/size";
 
 export interface Series {
@@ -15,12 +15,12 @@ const FOOT = 34;
 const APART = 18;
 
 /** Quality against budget: the first run is the one under test, the second is dashed. */
-export function Curve({ series, chosen }: { series: readonly Series[]; chosen: number }) {
+export function Curve({ series, selectedBudget }: { series: readonly Series[]; selectedBudget: number }) {
   const element = useRef<HTMLDivElement>(null);
   const width = Math.max(useSize(element).width, 460);
-  const budgets = [...new Set(series.flatMap((each) => each.points.map((point) => point.budget)))].sort((a, b) => a - b);
+  const budgets = [...new Set(series.flatMap((line) => line.points.map((point) => point.budget)))].sort((a, b) => a - b);
   const [least, most] = [Math.log2(budgets[0] ?? 1), Math.log2(budgets.at(-1) ?? 2)];
-  const low = Math.max(0, Math.floor((Math.min(...series.flatMap((each) => each.points.map((p) => p.mean))) - 5) / 20) * 20);
+  const low = Math.max(0, Math.floor((Math.min(...series.flatMap((line) => line.points.map((p) => p.mean))) - 5) / 20) * 20);
   const x = (budget: number) => LEFT + ((Math.log2(budget) - least) / (most - least || 1)) * (width - LEFT - RIGHT);
   const y = (mean: number) => TOP + ((100 - mean) / (100 - low || 1)) * (HEIGHT - TOP - FOOT);
   const grades = [low, low + (100 - low) / 4, low + (100 - low) / 2, low + (3 * (100 - low)) / 4, 100];
@@ -41,21 +41,21 @@ export function Curve({ series, chosen }: { series: readonly Series[]; chosen: n
         ))}
         {budgets.map((budget) => (
           <text key={budget} x={x(budget)} y={HEIGHT - 10} text-anchor="middle">
-            {whole(budget)}
+            {wholeNumber(budget)}
           </text>
         ))}
         <text x={width} y={HEIGHT - 10} text-anchor="end">
           tokens
         </text>
-        <line class="chosen" x1={x(chosen)} x2={x(chosen)} y1={TOP} y2={HEIGHT - FOOT} />
-        {series.map((each, at) => (
-          <g key={each.name} class={at === 0 ? "run" : "run other"}>
-            <path d={each.points.map((point, n) => `${n === 0 ? "M" : "L"}${x(point.budget)},${y(point.mean)}`).join("")} />
-            {each.points.map((point) => (
-              <circle key={point.budget} cx={x(point.budget)} cy={y(point.mean)} r={point.budget === chosen ? 6 : 3} />
+        <line class="chosen" x1={x(selectedBudget)} x2={x(selectedBudget)} y1={TOP} y2={HEIGHT - FOOT} />
+        {series.map((line, at) => (
+          <g key={line.name} class={at === 0 ? "run" : "run other"}>
+            <path d={line.points.map((point, n) => `${n === 0 ? "M" : "L"}${x(point.budget)},${y(point.mean)}`).join("")} />
+            {line.points.map((point) => (
+              <circle key={point.budget} cx={x(point.budget)} cy={y(point.mean)} r={point.budget === selectedBudget ? 6 : 3} />
             ))}
             <text x={width - RIGHT + 12} y={ends[at]} class="run-name">
-              {each.name.length > 16 ? `${each.name.slice(0, 15)}…` : each.name}
+              {line.name.length > 16 ? `${line.name.slice(0, 15)}…` : line.name}
             </text>
           </g>
         ))}
@@ -66,11 +66,11 @@ export function Curve({ series, chosen }: { series: readonly Series[]; chosen: n
 
 /** Where the names of the runs stand, without standing on each other. */
 function labels(series: readonly Series[], y: (mean: number) => number): number[] {
-  const found: number[] = [];
-  for (const each of series) {
-    let place = y(each.points.at(-1)?.mean ?? 0) + 4;
-    for (const other of found) if (Math.abs(other - place) < APART) place = other + APART;
-    found.push(place);
+  const heights: number[] = [];
+  for (const line of series) {
+    let height = y(line.points.at(-1)?.mean ?? 0) + 4;
+    for (const other of heights) if (Math.abs(other - height) < APART) height = other + APART;
+    heights.push(height);
   }
-  return found;
+  return heights;
 }

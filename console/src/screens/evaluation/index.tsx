@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { Failure, useAction } from "../../ui/action";
 import { Segmented } from "../../ui/controls";
 import { Drop } from "../../ui/drop";
-import { counted, whole } from "../../ui/format";
+import { counted, wholeNumber } from "../../ui/format";
 import { Cells } from "./cells";
 import { Curve } from "./curve";
 import { isSet, readSet, type QuestionSet } from "./question-set";
@@ -22,7 +22,7 @@ export default function Evaluation() {
     act(
       async () => {
         const sets = await Promise.all(files.filter(isSet).map(readSet));
-        return { sets, read: await Promise.all(files.filter((each) => !isSet(each)).map(readReport)) };
+        return { sets, read: await Promise.all(files.filter((file) => !isSet(file)).map(readReport)) };
       },
       ({ sets, read }) => {
         add(read);
@@ -31,12 +31,12 @@ export default function Evaluation() {
     );
   return (
     <>
-      {reports.length === 0 ? <Intro /> : <Runs key={reports.map((each) => each.name).join("/")} reports={reports} />}
+      {reports.length === 0 ? <Intro /> : <Runs key={reports.map((report) => report.name).join("/")} reports={reports} />}
       {set !== undefined && (
         <SetPanel
           key={set.name}
           set={set}
-          names={reports.map((each) => each.name)}
+          names={reports.map((report) => report.name)}
           onRun={(report) => add([report])}
         />
       )}
@@ -89,7 +89,7 @@ function Runs({ reports }: { reports: readonly Report[] }) {
   return (
     <>
       <h1>
-        At {whole(point.budget)} tokens, {point.mean.toFixed(1)} % of the evidence is in the window, over{" "}
+        At {wholeNumber(point.budget)} tokens, {point.mean.toFixed(1)} % of the evidence is in the window, over{" "}
         {counted(shares.size, "question")}.
       </h1>
       <p class="sub">{tested.name}: counted on the rendered window, not on a ranking.</p>
@@ -97,7 +97,7 @@ function Runs({ reports }: { reports: readonly Report[] }) {
         <p class="after">
           <Segmented
             label="Kind of questions"
-            options={groups.map((each) => [each, each || "all"] as const)}
+            options={groups.map((group) => [group, group || "all"] as const)}
             value={group}
             onChange={setGroup}
           />
@@ -105,7 +105,7 @@ function Runs({ reports }: { reports: readonly Report[] }) {
       )}
       <div class="beside after">
         <div class="panel">
-          <Curve series={series} chosen={point.budget} />
+          <Curve series={series} selectedBudget={point.budget} />
           <input
             class="curve-slider"
             type="range"
@@ -113,7 +113,7 @@ function Runs({ reports }: { reports: readonly Report[] }) {
             max={curve.length - 1}
             value={Math.min(at, curve.length - 1)}
             aria-label="Budget"
-            aria-valuetext={`${whole(point.budget)} tokens`}
+            aria-valuetext={`${wholeNumber(point.budget)} tokens`}
             onInput={(event) => setAt(event.currentTarget.valueAsNumber)}
           />
         </div>
@@ -136,28 +136,28 @@ function Runs({ reports }: { reports: readonly Report[] }) {
 type Shares = ReadonlyMap<string, number>;
 
 function Difference({ first, second, names }: { first: Shares; second: Shares; names: readonly [string, string] }) {
-  const found = useMemo(() => compare(first, second), [first, second]);
+  const comparison = useMemo(() => compare(first, second), [first, second]);
   return (
     <div>
       <p class="small dim">Compared with {names[0]}</p>
       <div class="figures after">
         <p class="figure lit">
-          {found.second.toFixed(1)}
+          {comparison.second.toFixed(1)}
           <span>{names[1]}</span>
         </p>
         <p class="figure">
-          {found.first.toFixed(1)}
+          {comparison.first.toFixed(1)}
           <span>{names[0]}</span>
         </p>
       </div>
-      <Interval found={found} />
+      <Interval comparison={comparison} />
       <p class="after">
         <b>
-          {signed(found.difference)} points: {verdict(found)}.
+          {signed(comparison.difference)} points: {verdict(comparison)}.
         </b>{" "}
         <span class="small dim">
-          95 % interval {signed(found.low)} to {signed(found.high)}, paired bootstrap over{" "}
-          {counted(found.questions, "question")}.
+          95 % interval {signed(comparison.low)} to {signed(comparison.high)}, paired bootstrap over{" "}
+          {counted(comparison.questions, "question")}.
         </span>
       </p>
     </div>
@@ -173,16 +173,16 @@ function verdict({ low, high }: Compared): string {
 
 const AXIS = 320;
 
-function Interval({ found }: { found: Compared }) {
-  const most = Math.max(Math.abs(found.low), Math.abs(found.high), 1) * 1.2;
+function Interval({ comparison }: { comparison: Compared }) {
+  const most = Math.max(Math.abs(comparison.low), Math.abs(comparison.high), 1) * 1.2;
   const x = (value: number) => AXIS / 2 + (value / most) * (AXIS / 2 - 8);
-  const clear = found.low > 0 || found.high < 0;
+  const clear = comparison.low > 0 || comparison.high < 0;
   return (
-    <svg class="interval" viewBox={`0 0 ${AXIS} 44`} role="img" aria-label={`The difference is ${verdict(found)}`}>
+    <svg class="interval" viewBox={`0 0 ${AXIS} 44`} role="img" aria-label={`The difference is ${verdict(comparison)}`}>
       <line class="rule" x1="0" x2={AXIS} y1="16" y2="16" />
       <line class="same" x1={AXIS / 2} x2={AXIS / 2} y1="4" y2="28" />
-      <line class={clear ? "range clear" : "range"} x1={x(found.low)} x2={x(found.high)} y1="16" y2="16" />
-      <circle class={clear ? "dot clear" : "dot"} cx={x(found.difference)} cy="16" r="6" />
+      <line class={clear ? "range clear" : "range"} x1={x(comparison.low)} x2={x(comparison.high)} y1="16" y2="16" />
+      <circle class={clear ? "dot clear" : "dot"} cx={x(comparison.difference)} cy="16" r="6" />
       <text x={AXIS / 2} y="42" text-anchor="middle">
         same
       </text>

@@ -32,7 +32,7 @@ export const isSet = (file: File): boolean => file.name.endsWith(".jsonl");
 
 /** Reads `queries.jsonl` of a set. Throws Error with a reason that can be shown. */
 export async function readSet(file: File): Promise<QuestionSet> {
-  const lines = (await file.text()).split("\n").filter((each) => each.trim() !== "");
+  const lines = (await file.text()).split("\n").filter((line) => line.trim() !== "");
   const questions = lines.flatMap((line, at) => {
     let row: unknown;
     try {
@@ -60,8 +60,8 @@ function questionOf(row: unknown): Question[] {
     const { start, end } = span;
     return typeof key === "string" && typeof start === "number" && typeof end === "number" ? [{ key, start, end }] : [];
   });
-  const known = (typeof id === "string" || typeof id === "number") && typeof text === "string" && evidence.length > 0;
-  return known ? [{ id: String(id), query: text, evidence }] : [];
+  const isComplete = (typeof id === "string" || typeof id === "number") && typeof text === "string" && evidence.length > 0;
+  return isComplete ? [{ id: String(id), query: text, evidence }] : [];
 }
 
 /** A passage of a window, and the document that it is from. */
@@ -77,21 +77,22 @@ export async function run(
   progress: (done: number) => void,
   signal: AbortSignal,
 ): Promise<{ report: Report; missing: number }> {
-  const found = new Map<string, ReadonlyMap<number, readonly Cited[]>>();
+  const passagesByQuestion = new Map<string, ReadonlyMap<number, readonly Cited[]>>();
   const waiting = [...set.questions];
   const work = async () => {
     for (let question = waiting.shift(); question !== undefined; question = waiting.shift()) {
       const windows = new Map<number, readonly Cited[]>();
       for (const budget of BUDGETS) windows.set(budget, await cited(question, settings, budget, signal));
-      found.set(question.id, windows);
-      progress(found.size);
+      passagesByQuestion.set(question.id, windows);
+      progress(passagesByQuestion.size);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
   const ids = await idsOf(set, settings.collection, signal);
-  const keys = new Set(set.questions.flatMap((each) => each.evidence.map((span) => span.key)));
-  const texts = await textsOf([...ids.values(), ...documentsOf(found)], signal);
-  const report = { name, measures: measuresOf(set, found), asked: new Map([[KIND, askedOf(set, found, ids, texts)]]) };
+  const keys = new Set(set.questions.flatMap((question) => question.evidence.map((span) => span.key)));
+  const texts = await textsOf([...ids.values(), ...documentsOf(passagesByQuestion)], signal);
+  const answers = askedOf(set, passagesByQuestion, ids, texts);
+  const report = { name, measures: measuresOf(set, passagesByQuestion), asked: new Map([[KIND, answers]]) };
   return { report, missing: keys.size - ids.size };
 }
 
@@ -106,39 +107,39 @@ async function cited(question: Question, settings: RunSettings, budget: number, 
 
 /** The ids of the documents that have evidence, by key. */
 async function idsOf(set: QuestionSet, collection: string, signal: AbortSignal): Promise<Map<string, string>> {
-  const wanted = new Set(set.questions.flatMap((each) => each.evidence.map((span) => span.key)));
-  const found = new Map<string, string>();
-  for (let after: string | null = null, more = true; more; more = after !== null && found.size < wanted.size) {
+  const keys = new Set(set.questions.flatMap((question) => question.evidence.map((span) => span.key)));
+  const ids = new Map<string, string>();
+  for (let after: string | null = null, more = true; more; more = after !== null && ids.size < keys.size) {
     const page: Schemas["Page"] = await api.listDocuments({ collection, limit: PAGE, after }, { signal });
-    for (const each of page.documents) if (wanted.has(each.key)) found.set(each.key, each.id);
+    for (const document of page.documents) if (keys.has(document.key)) ids.set(document.key, document.id);
     after = page.next;
   }
-  return found;
+  return ids;
 }
 
-const documentsOf = (found: ReadonlyMap<string, ReadonlyMap<number, readonly Cited[]>>): string[] =>
-  [...found.values()].flatMap((windows) => [...windows.values()].flatMap((each) => each.map(({ document }) => document)));
+const documentsOf = (passagesByQuestion: ReadonlyMap<string, ReadonlyMap<number, readonly Cited[]>>): string[] =>
+  [...passagesByQuestion.values()].flatMap((windows) => [...windows.values()].flatMap((passages) => passages.map(({ document }) => document)));
 
 /** The letters of documents, by id. */
 async function textsOf(documents: readonly string[], signal: AbortSignal): Promise<Map<string, string[]>> {
   const unique = [...new Set(documents)];
-  const found = new Map<string, string[]>();
+  const letters = new Map<string, string[]>();
   for (let at = 0; at < unique.length; at += TEXTS) {
     const { texts } = await api.getTexts({ ids: unique.slice(at, at + TEXTS) }, { signal });
-    for (const [id, text] of Object.entries(texts)) found.set(id, Array.from(text ?? ""));
+    for (const [id, text] of Object.entries(texts)) letters.set(id, Array.from(text ?? ""));
   }
-  return found;
+  return letters;
 }
 
 function measuresOf(
   set: QuestionSet,
-  found: ReadonlyMap<string, ReadonlyMap<number, readonly Cited[]>>,
+  passagesByQuestion: ReadonlyMap<string, ReadonlyMap<number, readonly Cited[]>>,
 ): Map<string, Map<string, number>> {
   return new Map(
     BUDGETS.map((budget) => {
       const shares = set.questions.map(({ id, evidence }): [string, number] => {
-        const window = found.get(id)?.get(budget) ?? [];
-        return [id, evidence.filter((each) => isCovered(each, window)).length / evidence.length];
+        const window = passagesByQuestion.get(id)?.get(budget) ?? [];
+        return [id, evidence.filter((span) => isCovered(span, window)).length / evidence.length];
       });
       return [`${KIND}.${budget}`, new Map(shares)];
     }),
@@ -148,7 +149,7 @@ function measuresOf(
 /** Every question with the texts of its evidence and of its windows. */
 function askedOf(
   set: QuestionSet,
-  found: ReadonlyMap<string, ReadonlyMap<number, readonly Cited[]>>,
+  passagesByQuestion: ReadonlyMap<string, ReadonlyMap<number, readonly Cited[]>>,
   ids: ReadonlyMap<string, string>,
   texts: ReadonlyMap<string, readonly string[]>,
 ): Map<string, Asked> {
@@ -158,11 +159,11 @@ function askedOf(
   };
   return new Map(
     set.questions.map(({ id, query, evidence }) => {
-      const windows = [...(found.get(id) ?? [])].map(
-        ([budget, passages]) => [budget, passages.map((each) => span(each, each.document))] as const,
+      const windows = [...(passagesByQuestion.get(id) ?? [])].map(
+        ([budget, passages]) => [budget, passages.map((passage) => span(passage, passage.document))] as const,
       );
-      const shown = evidence.map((each) => span(each, ids.get(each.key)));
-      return [id, { query, evidence: shown, passages: new Map(windows) }];
+      const spans = evidence.map((evidenceSpan) => span(evidenceSpan, ids.get(evidenceSpan.key)));
+      return [id, { query, evidence: spans, passages: new Map(windows) }];
     }),
   );
 }

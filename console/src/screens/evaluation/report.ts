@@ -59,42 +59,42 @@ export async function readReport(file: File): Promise<Report> {
   return { name: file.name.replace(/\.json$/, ""), measures, asked: windowsOf(value) };
 }
 
-function collect(value: unknown, above: readonly string[], found: Map<string, Map<string, number>>): void {
+function collect(value: unknown, above: readonly string[], measures: Map<string, Map<string, number>>): void {
   if (!isRecord(value)) return;
   for (const [name, inner] of Object.entries(value)) {
     if (name === WINDOWS) continue;
-    if (name !== BY_QUESTION) collect(inner, [...above, name], found);
-    else if (isRecord(inner)) turned(inner, above, found);
+    if (name !== BY_QUESTION) collect(inner, [...above, name], measures);
+    else if (isRecord(inner)) collectShares(inner, above, measures);
   }
 }
 
-function turned(questions: Record<string, unknown>, above: readonly string[], found: Map<string, Map<string, number>>) {
+function collectShares(questions: Record<string, unknown>, above: readonly string[], measures: Map<string, Map<string, number>>) {
   for (const [question, values] of Object.entries(questions)) {
     if (!isRecord(values)) continue;
     for (const [name, value] of Object.entries(values)) {
       if (typeof value !== "number") continue;
       const measure = [...above, name].join(".");
-      const shares = found.get(measure) ?? new Map<string, number>();
+      const shares = measures.get(measure) ?? new Map<string, number>();
       shares.set(question, value);
-      found.set(measure, shares);
+      measures.set(measure, shares);
     }
   }
 }
 
 /** The windows of each kind of questions. What is not as `conspectus eval evidence --windows` writes it is left out. */
 function windowsOf(report: unknown): Map<string, Map<string, Asked>> {
-  const found = new Map<string, Map<string, Asked>>();
+  const windowsByKind = new Map<string, Map<string, Asked>>();
   for (const [kind, value] of isRecord(report) ? Object.entries(report) : []) {
     const windows = isRecord(value) ? value[WINDOWS] : undefined;
     if (!isRecord(windows)) continue;
-    const asked = Object.entries(windows).flatMap(([id, each]): [string, Asked][] =>
-      isRecord(each) && isRecord(each["passages"]) && typeof each["query"] === "string"
-        ? [[id, { query: each["query"], evidence: spansOf(each["evidence"]), passages: byBudget(each["passages"]) }]]
+    const questions = Object.entries(windows).flatMap(([id, window]): [string, Asked][] =>
+      isRecord(window) && isRecord(window["passages"]) && typeof window["query"] === "string"
+        ? [[id, { query: window["query"], evidence: spansOf(window["evidence"]), passages: byBudget(window["passages"]) }]]
         : [],
     );
-    found.set(kind, new Map(asked));
+    windowsByKind.set(kind, new Map(questions));
   }
-  return found;
+  return windowsByKind;
 }
 
 const byBudget = (passages: Record<string, unknown>): Map<number, Span[]> =>
@@ -102,9 +102,9 @@ const byBudget = (passages: Record<string, unknown>): Map<number, Span[]> =>
 
 function spansOf(value: unknown): Span[] {
   if (!Array.isArray(value)) return [];
-  return value.filter((each): each is Span => {
-    if (!isRecord(each)) return false;
-    const { key, text, start, end } = each;
+  return value.filter((candidate): candidate is Span => {
+    if (!isRecord(candidate)) return false;
+    const { key, text, start, end } = candidate;
     return typeof key === "string" && typeof text === "string" && typeof start === "number" && typeof end === "number";
   });
 }
@@ -118,8 +118,8 @@ export const overlaps = (one: Place, other: Place): boolean =>
 /** Whether passages have every character of a span. */
 export function isCovered(span: Place, passages: readonly Place[]): boolean {
   let reached = span.start;
-  for (const each of passages.filter((one) => overlaps(one, span)).sort((one, other) => one.start - other.start)) {
-    if (each.start <= reached) reached = Math.max(reached, each.end);
+  for (const passage of passages.filter((one) => overlaps(one, span)).sort((one, other) => one.start - other.start)) {
+    if (passage.start <= reached) reached = Math.max(reached, passage.end);
   }
   return reached >= span.end;
 }
@@ -129,7 +129,7 @@ const groupOf = (measure: string): string => measure.slice(0, Math.max(measure.l
 
 /** The kinds of questions that were measured at several budgets. */
 export const groupsOf = (report: Report): string[] => [
-  ...new Set([...report.measures.keys()].filter((each) => budgetOf(each) > 0).map(groupOf)),
+  ...new Set([...report.measures.keys()].filter((measure) => budgetOf(measure) > 0).map(groupOf)),
 ];
 
 /** Budgets in tokens and the mean at each, in percent. */
@@ -142,12 +142,12 @@ export function curveOf(report: Report, group: string): { budget: number; measur
 
 /** Both runs on the questions that they share, with the 95 % interval of a paired bootstrap. */
 export function compare(first: ReadonlyMap<string, number>, second: ReadonlyMap<string, number>): Compared {
-  const shared = [...first.keys()].filter((each) => second.has(each));
-  const differences = shared.map((each) => 100 * ((second.get(each) ?? 0) - (first.get(each) ?? 0)));
+  const shared = [...first.keys()].filter((id) => second.has(id));
+  const differences = shared.map((id) => 100 * ((second.get(id) ?? 0) - (first.get(id) ?? 0)));
   const means = resampledMeans(differences);
   return {
-    first: 100 * mean(shared.map((each) => first.get(each) ?? 0)),
-    second: 100 * mean(shared.map((each) => second.get(each) ?? 0)),
+    first: 100 * mean(shared.map((id) => first.get(id) ?? 0)),
+    second: 100 * mean(shared.map((id) => second.get(id) ?? 0)),
     difference: mean(differences),
     low: percentile(means, 2.5),
     high: percentile(means, 97.5),
@@ -155,4 +155,4 @@ export function compare(first: ReadonlyMap<string, number>, second: ReadonlyMap<
   };
 }
 
-const mean = (values: readonly number[]): number => values.reduce((sum, each) => sum + each, 0) / (values.length || 1);
+const mean = (values: readonly number[]): number => values.reduce((sum, number) => sum + number, 0) / (values.length || 1);

@@ -3,7 +3,7 @@ import { api } from "../../api/client";
 import { usualOf } from "../../api/lists";
 import { Failure, useAction } from "../../ui/action";
 import { SegmentedField } from "../../ui/controls";
-import { counted, whole } from "../../ui/format";
+import { counted, wholeNumber } from "../../ui/format";
 import { Show, State, useLoad } from "../../ui/load";
 import { Virtual } from "../../ui/virtual";
 import { BUDGETS, run, type QuestionSet, type RunSettings } from "./question-set";
@@ -32,28 +32,28 @@ export function SetPanel({
   onRun: (report: Report) => void;
 }) {
   const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
-  const evidence = set.questions.reduce((sum, each) => sum + each.evidence.length, 0);
+  const evidence = set.questions.reduce((sum, question) => sum + question.evidence.length, 0);
   return (
     <section class="panel question-set" aria-label="Question set">
       <h2>
         {set.name}: {counted(set.questions.length, "question")}, {counted(evidence, "piece")} of evidence
       </h2>
       <Show of={collections} what="the collections">
-        {(found) =>
-          found.length === 0 ? (
+        {(collections) =>
+          collections.length === 0 ? (
             <State title="There is no collection to ask" />
           ) : (
-            <RunForm set={set} collections={found.map((each) => each.name)} names={names} onRun={onRun} />
+            <RunForm set={set} collections={collections.map((collection) => collection.name)} names={names} onRun={onRun} />
           )
         }
       </Show>
       <details class="after">
         <summary class="link small">The questions</summary>
         <Virtual rows={set.questions} height={44} label="Questions of the set">
-          {(each) => (
+          {(question) => (
             <p class="set-question">
-              <span class="ellipsis">{each.query}</span>
-              <span class="tiny dim ellipsis">{each.evidence.map(({ key }) => key).join(", ")}</span>
+              <span class="ellipsis">{question.query}</span>
+              <span class="tiny dim ellipsis">{question.evidence.map(({ key }) => key).join(", ")}</span>
             </p>
           )}
         </Virtual>
@@ -110,8 +110,8 @@ function RunForm({
           value={settings.collection}
           onChange={(event) => change({ ...settings, collection: event.currentTarget.value })}
         >
-          {collections.map((each) => (
-            <option key={each}>{each}</option>
+          {collections.map((collection) => (
+            <option key={collection}>{collection}</option>
           ))}
         </select>
       </label>
@@ -141,7 +141,7 @@ function RunForm({
         {busy ? (
           <>
             <span class="small dim" role="status">
-              {whole(done)} of {counted(set.questions.length, "question")}, each at {BUDGETS.length} budgets
+              {wholeNumber(done)} of {counted(set.questions.length, "question")}, each at {BUDGETS.length} budgets
             </span>
             <progress max={set.questions.length} value={done} aria-label="Progress of the run" />
           </>
@@ -149,7 +149,7 @@ function RunForm({
           <span class="small dim">
             {missing > 0
               ? `${counted(missing, "document")} of the evidence ${missing === 1 ? "is" : "are"} not in ${settings.collection}.`
-              : `Windows of ${BUDGETS.map(whole).join(", ")} tokens. The last two runs are compared.`}
+              : `Windows of ${BUDGETS.map(wholeNumber).join(", ")} tokens. The last two runs are compared.`}
           </span>
         )}
       </div>
@@ -159,8 +159,8 @@ function RunForm({
 
 /** What a run was made with; a number tells apart those that were made with the same. */
 function nameOf({ collection, retrievers, profile }: RunSettings, names: readonly string[]): string {
-  const found = RETRIEVERS.find(([each]) => each === retrievers)?.[1].toLowerCase() ?? "";
-  const name = `${found}${profile === "default" ? "" : ", product"} in ${collection}`;
-  const same = names.filter((each) => each.replace(/ \d+$/, "") === name).length;
+  const retrieverName = RETRIEVERS.find(([retriever]) => retriever === retrievers)?.[1].toLowerCase() ?? "";
+  const name = `${retrieverName}${profile === "default" ? "" : ", product"} in ${collection}`;
+  const same = names.filter((other) => other.replace(/ \d+$/, "") === name).length;
   return same === 0 ? name : `${name} ${same + 1}`;
 }

@@ -1,4 +1,4 @@
-import { counted, whole } from "../../ui/format";
+import { counted, wholeNumber } from "../../ui/format";
 import { Glyph } from "../../window/status";
 import type { Run } from "./cells";
 import { isCovered, overlaps, type Asked, type Span } from "./report";
@@ -20,12 +20,12 @@ export function SideBySide({
   budget: number;
 }) {
   const [before, now] = [first, second].map(({ report }) => report.asked.get(group)?.get(id));
-  const asked = now ?? before;
+  const questionRun = now ?? before;
   return (
     <div class="after">
-      {asked !== undefined && <h3>{asked.query}</h3>}
+      {questionRun !== undefined && <h3>{questionRun.query}</h3>}
       <p role="status">
-        {asked === undefined && <span class="mono">{id}: </span>}
+        {questionRun === undefined && <span class="mono">{id}: </span>}
         {percent(first.shares.get(id))} of its evidence before, {percent(second.shares.get(id))} now.
       </p>
       {before === undefined || now === undefined ? (
@@ -35,7 +35,7 @@ export function SideBySide({
         </p>
       ) : (
         <>
-          <Evidence asked={now} windows={[passagesOf(before, budget), passagesOf(now, budget)]} names={[first, second]} />
+          <Evidence questionRun={now} windows={[passagesOf(before, budget), passagesOf(now, budget)]} names={[first, second]} />
           <p class="legend after">
             <span>
               <i class="swatch only-before" />
@@ -50,8 +50,8 @@ export function SideBySide({
             </span>
           </p>
           <div class="columns">
-            <WindowOf run={first} asked={before} other={now} budget={budget} shade="only-before" />
-            <WindowOf run={second} asked={now} other={before} budget={budget} shade="only-now" />
+            <WindowOf run={first} questionRun={before} other={now} budget={budget} shade="only-before" />
+            <WindowOf run={second} questionRun={now} other={before} budget={budget} shade="only-now" />
           </div>
         </>
       )}
@@ -61,26 +61,26 @@ export function SideBySide({
 
 const percent = (share: number | undefined): string => `${(100 * (share ?? 0)).toFixed(1)} %`;
 
-const passagesOf = (asked: Asked, budget: number): readonly Span[] => asked.passages.get(budget) ?? [];
+const passagesOf = (questionRun: Asked, budget: number): readonly Span[] => questionRun.passages.get(budget) ?? [];
 
 /** What answers the question, and whether the windows have all of it. */
 function Evidence({
-  asked,
+  questionRun,
   windows,
   names,
 }: {
-  asked: Asked;
+  questionRun: Asked;
   windows: readonly [readonly Span[], readonly Span[]];
   names: readonly [Run, Run];
 }) {
   return (
     <ul class="list after" aria-label="Evidence">
-      {asked.evidence.map((each) => (
-        <li key={`${each.key}/${each.start}`} class="evidence-row">
-          <span class="text small">{each.text}</span>
+      {questionRun.evidence.map((evidenceSpan) => (
+        <li key={`${evidenceSpan.key}/${evidenceSpan.start}`} class="evidence-row">
+          <span class="text small">{evidenceSpan.text}</span>
           <span class="evidence-marks">
             {windows.map((window, at) => {
-              const inside = isCovered(each, window);
+              const inside = isCovered(evidenceSpan, window);
               return (
                 <span key={at} class={inside ? "status lit" : "status"}>
                   <Glyph status={inside ? "included" : "below_min_similarity"} />
@@ -97,20 +97,20 @@ function Evidence({
 
 function WindowOf({
   run,
-  asked,
+  questionRun,
   other,
   budget,
   shade,
 }: {
   run: Run;
-  asked: Asked;
+  questionRun: Asked;
   /** The same question in the other run. */
   other: Asked;
   budget: number;
   /** The class of what the other window does not have. */
   shade: string;
 }) {
-  const passages = passagesOf(asked, budget);
+  const passages = passagesOf(questionRun, budget);
   const others = passagesOf(other, budget);
   return (
     <section class="panel side-window" aria-label={`Window of ${run.report.name}`}>
@@ -120,17 +120,17 @@ function WindowOf({
       </p>
       {passages.length === 0 && <p class="sub small">Nothing is in this window.</p>}
       <ol class="side-passages" tabIndex={0} aria-label={`Passages of ${run.report.name}`}>
-        {passages.map((each, at) => (
+        {passages.map((passage, at) => (
           <li key={at}>
             <p class="tiny dim row">
               <span>
-                [{at + 1}] {each.key}, {whole(each.start)}–{whole(each.end)}
+                [{at + 1}] {passage.key}, {wholeNumber(passage.start)}–{wholeNumber(passage.end)}
               </span>
-              {!others.some((one) => overlaps(one, each)) && <span class="tag">only here</span>}
+              {!others.some((one) => overlaps(one, passage)) && <span class="tag">only here</span>}
             </p>
             <p class="text small">
-              {pieces(each, others, asked.evidence).map((piece, place) => (
-                <Piece key={place} piece={piece} shade={shade} />
+              {pieces(passage, others, questionRun.evidence).map((piece, number) => (
+                <Piece key={number} piece={piece} shade={shade} />
               ))}
             </p>
           </li>
@@ -155,15 +155,15 @@ function Piece({ piece, shade }: { piece: Piece; shade: string }) {
 /** A passage, cut where the other window or the evidence begins or ends. */
 function pieces(passage: Span, others: readonly Span[], evidence: readonly Span[]): Piece[] {
   const letters = Array.from(passage.text);
-  const near = (spans: readonly Span[]) => spans.filter((each) => overlaps(each, passage));
+  const near = (spans: readonly Span[]) => spans.filter((span) => overlaps(span, passage));
   const [there, answers] = [near(others), near(evidence)];
   const borders = [...there, ...answers]
-    .flatMap((each) => [each.start, each.end])
-    .filter((each) => each > passage.start && each < passage.end);
+    .flatMap((span) => [span.start, span.end])
+    .filter((position) => position > passage.start && position < passage.end);
   const cuts = [...new Set([passage.start, ...borders, passage.end])].sort((one, other) => one - other);
-  const has = (spans: readonly Span[], at: number) => spans.some((each) => each.start <= at && at < each.end);
-  return cuts.slice(0, -1).map((at, place) => ({
-    text: letters.slice(at - passage.start, (cuts[place + 1] ?? at) - passage.start).join(""),
+  const has = (spans: readonly Span[], at: number) => spans.some((span) => span.start <= at && at < span.end);
+  return cuts.slice(0, -1).map((at, number) => ({
+    text: letters.slice(at - passage.start, (cuts[number + 1] ?? at) - passage.start).join(""),
     only: !has(there, at),
     evidence: has(answers, at),
   }));

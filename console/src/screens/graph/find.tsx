@@ -6,18 +6,18 @@ import type { Asked } from "./state";
 
 /** Finds nodes by words of their names; the first of several is not chosen for the reader. */
 export function Find({
-  asked,
-  chosen,
+  criteria,
+  selectedName,
   onNode,
   onClear,
 }: {
-  asked: Asked;
+  criteria: Asked;
   /** The name of the node that is shown. */
-  chosen: string | undefined;
+  selectedName: string | undefined;
   onNode: (id: string) => void;
   onClear: () => void;
 }) {
-  const { graph, collection } = asked;
+  const { graph, collection } = criteria;
   const [draft, write] = useState("");
   const [query, ask] = useState("");
   const hits = useLoad(
@@ -53,7 +53,7 @@ export function Find({
         <button class="btn primary" type="submit">
           Find
         </button>
-        {chosen !== undefined && (
+        {selectedName !== undefined && (
           <button class="btn" type="button" onClick={onClear}>
             Show the whole graph
           </button>

@@ -4,16 +4,16 @@ import { api } from "../../api/client";
 import { usualOf } from "../../api/lists";
 import { useFields } from "../../ui/address";
 import { SegmentedField } from "../../ui/controls";
-import { counted, instant, whole } from "../../ui/format";
+import { counted, instant, wholeNumber } from "../../ui/format";
 import { Failed, Show, State, useLoad } from "../../ui/load";
 import { Find } from "./find";
 import { Edges, Merges, Neighbors, Way } from "./lists";
 import { Picture } from "./picture";
 import {
-  around,
+  loadNeighborhood,
   ended,
   everything,
-  filtered,
+  filterSubgraph,
   MAX_SIZE,
   neighborhood,
   type Asked,
@@ -50,19 +50,19 @@ function askedOf(fields: URLSearchParams): Asked {
 export default function Graph() {
   const [fields, setFields] = useFields();
   const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
-  const asked = askedOf(fields);
+  const criteria = askedOf(fields);
   const hit = fields.get("hit") ?? "";
   return (
     <Show of={collections} what="the collections">
-      {(found) => {
-        const names = found.map((each) => each.name);
-        const collection = asked.collection || usualOf(names);
+      {(collectionList) => {
+        const names = collectionList.map((collection) => collection.name);
+        const collection = criteria.collection || usualOf(names);
         if (collection === undefined) return <Nothing />;
         return (
           <InCollection
             key={collection}
             collections={names}
-            asked={{ ...asked, collection }}
+            criteria={{ ...criteria, collection }}
             hit={hit}
             onChange={setFields}
           />
@@ -82,28 +82,28 @@ function Nothing() {
 }
 
 interface Of {
-  asked: Asked;
+  criteria: Asked;
   /** The neighbor whose way is shown. */
   hit: string;
   onChange: Change;
 }
 
-function InCollection({ collections, asked, hit, onChange }: Of & { collections: readonly string[] }) {
-  const { collection } = asked;
+function InCollection({ collections, criteria, hit, onChange }: Of & { collections: readonly string[] }) {
+  const { collection } = criteria;
   const graphs = useLoad((signal) => api.listGraphs({ collection }, { signal }), [collection]);
-  const pickers = (chosen: Summary | undefined) => (
+  const pickers = (summary: Summary | undefined) => (
     <div class="cluster">
       <Pick
         label="Collection"
         value={collection}
-        options={collections.map((each) => [each, each])}
+        options={collections.map((collection) => [collection, collection])}
         onChange={(value) => onChange({ ...EMPTY, graph: undefined, collection: value })}
       />
-      {chosen !== undefined && (
+      {summary !== undefined && (
         <Pick
           label="Graph"
-          value={chosen.source.id}
-          options={(graphs.data ?? []).map((each) => [each.source.id, each.source.name.replace(/^graph\//, "")])}
+          value={summary.source.id}
+          options={(graphs.data ?? []).map((graph) => [graph.source.id, graph.source.name.replace(/^graph\//, "")])}
           onChange={(value) => onChange({ ...EMPTY, graph: value })}
         />
       )}
@@ -111,14 +111,14 @@ function InCollection({ collections, asked, hit, onChange }: Of & { collections:
   );
   return (
     <Show of={graphs} what="the graphs">
-      {(found) => {
-        const named = (each: Summary) => [each.source.id, each.source.name, each.source.name.replace(/^graph\//, "")];
-        const summary = asked.graph === "" ? found[0] : found.find((each) => named(each).includes(asked.graph));
+      {(summaries) => {
+        const named = (graph: Summary) => [graph.source.id, graph.source.name, graph.source.name.replace(/^graph\//, "")];
+        const summary = criteria.graph === "" ? summaries[0] : summaries.find((graph) => named(graph).includes(criteria.graph));
         if (summary === undefined) {
           return (
             <>
-              {collections.length > 1 && <div class="head">{pickers(found[0])}</div>}
-              {asked.graph === "" ? <Nothing /> : <State title="Nothing here that you may see" />}
+              {collections.length > 1 && <div class="head">{pickers(summaries[0])}</div>}
+              {criteria.graph === "" ? <Nothing /> : <State title="Nothing here that you may see" />}
             </>
           );
         }
@@ -126,7 +126,7 @@ function InCollection({ collections, asked, hit, onChange }: Of & { collections:
           <OneGraph
             key={summary.source.id}
             summary={summary}
-            asked={{ ...asked, graph: summary.source.id }}
+            criteria={{ ...criteria, graph: summary.source.id }}
             hit={hit}
             onChange={onChange}
             pickers={pickers(summary)}
@@ -168,43 +168,48 @@ function Pick({
 
 function OneGraph({
   summary,
-  asked,
+  criteria,
   hit,
   onChange,
   pickers,
   onMerged,
 }: Of & { summary: Summary; pickers: preact.ComponentChildren; onMerged: () => void }) {
   const small = summary.edges <= MAX_SIZE && summary.nodes <= MAX_SIZE;
-  const { collection, graph, node, hops, types, weight, at } = asked;
+  const { collection, graph, node, hops, types, weight, at } = criteria;
   const all = useLoad(
-    (signal) => (small ? everything(asked, signal) : undefined),
+    (signal) => (small ? everything(criteria, signal) : undefined),
     [collection, graph, at, small],
   );
   const near = useLoad(
-    async (signal) => (node === "" ? null : around(asked, signal)),
+    async (signal) => (node === "" ? null : loadNeighborhood(criteria, signal)),
     [collection, graph, node, hops, types.join(BETWEEN), weight, at],
   );
-  const found = near.data ?? undefined;
-  const shown = useMemo(() => {
+  const surroundings = near.data ?? undefined;
+  const subgraph = useMemo(() => {
     if (small && all.data === undefined) return undefined;
     if (node !== "") {
-      return found === undefined ? undefined : filtered(neighborhood(found.node, found.near, all.data), asked);
+      return surroundings === undefined ? undefined : filterSubgraph(neighborhood(surroundings.node, surroundings.near, all.data), criteria);
     }
-    return all.data === undefined ? undefined : filtered(all.data, asked);
-  }, [all.data, found, node, types.join(BETWEEN), weight]);
-  const chosen = found?.near.find((each) => each.node.id === hit);
+    return all.data === undefined ? undefined : filterSubgraph(all.data, criteria);
+  }, [all.data, surroundings, node, types.join(BETWEEN), weight]);
+  const selected = surroundings?.near.find((neighbor) => neighbor.node.id === hit);
   const go = (id: string) => onChange({ node: id, hit: undefined });
-  const reload = () => [all, near].forEach((each) => each.reload());
+  const reload = () => [all, near].forEach((load) => load.reload());
   return (
     <>
       <div class="head">
-        <Sentence summary={summary} asked={asked} shown={shown} found={found} />
+        <Sentence summary={summary} criteria={criteria} subgraph={subgraph} surroundings={surroundings} />
         {pickers}
       </div>
       <div class="panel graph-controls">
-        <Find asked={asked} chosen={found?.node.name} onNode={go} onClear={() => onChange({ node: undefined, hit: undefined })} />
-        <Filters summary={summary} asked={asked} onChange={onChange} />
-        <Time shown={all.data} at={at} onAt={(value) => onChange({ at: value })} />
+        <Find
+          criteria={criteria}
+          selectedName={surroundings?.node.name}
+          onNode={go}
+          onClear={() => onChange({ node: undefined, hit: undefined })}
+        />
+        <Filters summary={summary} criteria={criteria} onChange={onChange} />
+        <Time subgraph={all.data} at={at} onAt={(value) => onChange({ at: value })} />
       </div>
       {all.error !== undefined && <Failed problem={all.error} what="the graph" retry={all.reload} />}
       {near.error !== undefined && <Failed problem={near.error} what="the neighbors" retry={near.reload} />}
@@ -213,11 +218,18 @@ function OneGraph({
           <p class="sub">Find a node to see what is around it.</p>
         </State>
       )}
-      {shown !== undefined && near.error === undefined && (
-        <Body shown={shown} asked={asked} found={found} chosen={chosen} onHit={(id) => onChange({ hit: id })} onNode={go} />
+      {subgraph !== undefined && near.error === undefined && (
+        <Body
+          subgraph={subgraph}
+          criteria={criteria}
+          surroundings={surroundings}
+          selected={selected}
+          onHit={(id) => onChange({ hit: id })}
+          onNode={go}
+        />
       )}
       <Merges
-        asked={asked}
+        criteria={criteria}
         onUndone={() => {
           onMerged();
           reload();
@@ -231,39 +243,39 @@ type Found = { node: { id: string; name: string }; near: Neighbor[] };
 
 function Sentence({
   summary,
-  asked,
-  shown,
-  found,
+  criteria,
+  subgraph,
+  surroundings,
 }: {
   summary: Summary;
-  asked: Asked;
-  shown: Shown | undefined;
-  found: Found | undefined;
+  criteria: Asked;
+  subgraph: Shown | undefined;
+  surroundings: Found | undefined;
 }) {
-  const then = asked.at === "" ? "" : ` on ${instant(asked.at)}`;
-  if (asked.node !== "" && found !== undefined) {
+  const then = criteria.at === "" ? "" : ` on ${instant(criteria.at)}`;
+  if (criteria.node !== "" && surroundings !== undefined) {
     return (
       <h1 class="graph-say">
-        <b>{found.node.name}</b> reaches <b class="lit">{counted(found.near.length, "node")}</b> in{" "}
-        {counted(asked.hops, "hop")}
-        {then}.{found.near.length === 1_000 && " These are the nearest."}
+        <b>{surroundings.node.name}</b> reaches <b class="lit">{counted(surroundings.near.length, "node")}</b> in{" "}
+        {counted(criteria.hops, "hop")}
+        {then}.{surroundings.near.length === 1_000 && " These are the nearest."}
       </h1>
     );
   }
-  const edges = shown?.edges.length ?? summary.edges;
+  const edges = subgraph?.edges.length ?? summary.edges;
   return (
     <h1 class="graph-say">
-      <b class="lit">{counted(shown?.nodes.length ?? summary.nodes, "node")}</b> and <b>{counted(edges, "edge")}</b>
-      {edges < summary.edges && ` of ${whole(summary.edges)}`}
+      <b class="lit">{counted(subgraph?.nodes.length ?? summary.nodes, "node")}</b> and <b>{counted(edges, "edge")}</b>
+      {edges < summary.edges && ` of ${wholeNumber(summary.edges)}`}
       {then}.
     </h1>
   );
 }
 
-function Filters({ summary, asked, onChange }: { summary: Summary; asked: Asked; onChange: Change }) {
-  const { types, weight, hops } = asked;
+function Filters({ summary, criteria, onChange }: { summary: Summary; criteria: Asked; onChange: Change }) {
+  const { types, weight, hops } = criteria;
   const toggled = (type: string) =>
-    (types.includes(type) ? types.filter((each) => each !== type) : [...types, type]).join(BETWEEN);
+    (types.includes(type) ? types.filter((other) => other !== type) : [...types, type]).join(BETWEEN);
   const relations = Object.entries(summary.relations).sort((a, b) => b[1] - a[1]);
   return (
     <>
@@ -288,7 +300,7 @@ function Filters({ summary, asked, onChange }: { summary: Summary; asked: Asked;
       </label>
       <div class="graph-types chips" role="group" aria-label="Types of edges">
         <button class="chip" type="button" aria-pressed={types.length === 0} onClick={() => onChange({ types: "" })}>
-          All types <b>{whole(summary.edges)}</b>
+          All types <b>{wholeNumber(summary.edges)}</b>
         </button>
         {relations.slice(0, 40).map(([type, count]) => (
           <button
@@ -298,7 +310,7 @@ function Filters({ summary, asked, onChange }: { summary: Summary; asked: Asked;
             aria-pressed={types.includes(type)}
             onClick={() => onChange({ types: toggled(type), hit: undefined })}
           >
-            <span>{type}</span> <b>{whole(count)}</b>
+            <span>{type}</span> <b>{wholeNumber(count)}</b>
           </button>
         ))}
       </div>
@@ -309,17 +321,17 @@ function Filters({ summary, asked, onChange }: { summary: Summary; asked: Asked;
 const MINUTE = 60_000;
 
 /** A slider from the first time in the graph until now, with the same as a field. */
-function Time({ shown, at, onAt }: { shown: Shown | undefined; at: string; onAt: (at: string) => void }) {
+function Time({ subgraph, at, onAt }: { subgraph: Shown | undefined; at: string; onAt: (at: string) => void }) {
   const [first, setFirst] = useState<number>();
   const dated = useMemo(() => {
     let least = Infinity;
-    for (const each of [...(shown?.nodes ?? []), ...(shown?.edges ?? [])]) {
-      for (const time of [each.valid_from, each.valid_until]) {
+    for (const element of [...(subgraph?.nodes ?? []), ...(subgraph?.edges ?? [])]) {
+      for (const time of [element.valid_from, element.valid_until]) {
         if (time !== null) least = Math.min(least, Date.parse(time));
       }
     }
     return Number.isFinite(least) ? least : undefined;
-  }, [shown]);
+  }, [subgraph]);
   if (dated !== undefined && (first === undefined || dated < first)) setFirst(dated);
   const now = Date.now();
   const value = at === "" ? now : Date.parse(at);
@@ -366,43 +378,43 @@ function local(time: number): string {
 }
 
 function Body({
-  shown,
-  asked,
-  found,
-  chosen,
+  subgraph,
+  criteria,
+  surroundings,
+  selected,
   onHit,
   onNode,
 }: {
-  shown: Shown;
-  asked: Asked;
-  found: Found | undefined;
-  chosen: Neighbor | undefined;
+  subgraph: Shown;
+  criteria: Asked;
+  surroundings: Found | undefined;
+  selected: Neighbor | undefined;
   onHit: (id: string) => void;
   onNode: (id: string) => void;
 }) {
-  const names = useMemo(() => new Map(shown.nodes.map((each) => [each.id, each.name])), [shown]);
-  const root = asked.node === "" ? undefined : asked.node;
-  if (shown.nodes.length === 0) return <State title="Nothing in the graph was valid then" />;
+  const names = useMemo(() => new Map(subgraph.nodes.map((node) => [node.id, node.name])), [subgraph]);
+  const root = criteria.node === "" ? undefined : criteria.node;
+  if (subgraph.nodes.length === 0) return <State title="Nothing in the graph was valid then" />;
   return (
     <>
-      <div class={found === undefined ? "" : "beside"}>
+      <div class={surroundings === undefined ? "" : "beside"}>
         <figure class="panel graph-figure">
           <Picture
-            shown={shown}
+            subgraph={subgraph}
             root={root}
-            hit={chosen}
-            name={`Picture of ${counted(shown.nodes.length, "node")} and ${counted(shown.edges.length, "edge")}, which are listed below`}
+            hit={selected}
+            name={`Picture of ${counted(subgraph.nodes.length, "node")} and ${counted(subgraph.edges.length, "edge")}, which are listed below`}
             onNode={(id) => (root === undefined || id === root ? onNode(id) : onHit(id))}
           />
           <figcaption class="legend">
-            {chosen !== undefined && (
+            {selected !== undefined && (
               <span>
                 <i class="swatch graph-way-swatch" />
-                Way to {chosen.node.name}
+                Way to {selected.node.name}
               </span>
             )}
             <span>{root === undefined ? "Choose a node to see what is around it." : "Choose a node to see the way to it."}</span>
-            {shown.edges.some(ended) && (
+            {subgraph.edges.some(ended) && (
               <span>
                 <i class="graph-ended-swatch" />
                 Ended
@@ -410,18 +422,18 @@ function Body({
             )}
           </figcaption>
         </figure>
-        {found !== undefined && (
+        {surroundings !== undefined && (
           <aside class="panel graph-side" aria-label="Neighbors">
-            {chosen !== undefined && <Way hit={chosen} names={names} onNode={() => onNode(chosen.node.id)} />}
+            {selected !== undefined && <Way hit={selected} names={names} onNode={() => onNode(selected.node.id)} />}
             <div class="row">
-              <h2>{counted(found.near.length, "neighbor")}</h2>
+              <h2>{counted(surroundings.near.length, "neighbor")}</h2>
               <span class="tiny dim">weight of the way</span>
             </div>
-            <Neighbors near={found.near} hit={chosen} onHit={onHit} />
+            <Neighbors near={surroundings.near} hit={selected} onHit={onHit} />
           </aside>
         )}
       </div>
-      <Edges shown={shown} names={names} onNode={onNode} />
+      <Edges subgraph={subgraph} names={names} onNode={onNode} />
     </>
   );
 }

@@ -14,14 +14,14 @@ const APART = 22;
 
 /** Radial and without chance: the same graph is always the same picture. */
 export function placesOf(nodes: readonly Node[], edges: readonly Edge[], root: string | undefined): Map<string, Place> {
-  const trees = spanning(nodes, edges, root);
+  const trees = spanningTree(nodes, edges, root);
   const one = trees.length === 1 ? trees[0]! : { id: "", children: trees };
   const laid = tree<Branch>()
     .size([2 * Math.PI, 1])
     .separation((a, b) => (a.parent === b.parent ? 1 : 2) / Math.max(a.depth, 1))(hierarchy(one));
   const counts: number[] = [];
-  laid.each((each) => {
-    counts[each.depth] = (counts[each.depth] ?? 0) + 1;
+  laid.each((point) => {
+    counts[point.depth] = (counts[point.depth] ?? 0) + 1;
   });
   const radii = [0];
   for (let depth = 1; depth < counts.length; depth += 1) {
@@ -38,8 +38,8 @@ export function placesOf(nodes: readonly Node[], edges: readonly Edge[], root: s
 }
 
 /** A tree for each connected part, from its node with most edges. */
-function spanning(nodes: readonly Node[], edges: readonly Edge[], root: string | undefined): Branch[] {
-  const beside = new Map<string, string[]>(nodes.map((each) => [each.id, []]));
+function spanningTree(nodes: readonly Node[], edges: readonly Edge[], root: string | undefined): Branch[] {
+  const beside = new Map<string, string[]>(nodes.map((node) => [node.id, []]));
   for (const { source, target } of edges) {
     beside.get(source)?.push(target);
     beside.get(target)?.push(source);

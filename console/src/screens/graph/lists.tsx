@@ -20,17 +20,17 @@ export function Neighbors({
   return (
     <div class="graph-list">
       <Virtual rows={near} height={52} selected={at} label="Neighbors">
-        {(each) => (
+        {(neighbor) => (
           <button
             class="graph-row"
             type="button"
-            aria-current={each === hit}
-            onClick={() => onHit(each === hit ? "" : each.node.id)}
+            aria-current={neighbor === hit}
+            onClick={() => onHit(neighbor === hit ? "" : neighbor.node.id)}
           >
-            <b class="ellipsis">{each.node.name}</b>
-            <span class="small num">{score(each.decay)}</span>
-            <span class="tiny dim ellipsis">{each.node.type}</span>
-            <span class="tiny dim num">{counted(each.hop, "hop")}</span>
+            <b class="ellipsis">{neighbor.node.name}</b>
+            <span class="small num">{score(neighbor.decay)}</span>
+            <span class="tiny dim ellipsis">{neighbor.node.type}</span>
+            <span class="tiny dim num">{counted(neighbor.hop, "hop")}</span>
           </button>
         )}
       </Virtual>
@@ -66,11 +66,11 @@ function period({ valid_from: from, valid_until: until }: Edge): string {
 }
 
 export function Edges({
-  shown,
+  subgraph,
   names,
   onNode,
 }: {
-  shown: Shown;
+  subgraph: Shown;
   names: ReadonlyMap<string, string>;
   onNode: (id: string) => void;
 }) {
@@ -81,17 +81,17 @@ export function Edges({
   );
   return (
     <section>
-      <h2 class="graph-edges">{counted(shown.edges.length, "edge")}</h2>
-      <Virtual rows={shown.edges} height={innerWidth <= 820 ? 92 : 44} label="Edges">
-        {(each) => (
+      <h2 class="graph-edges">{counted(subgraph.edges.length, "edge")}</h2>
+      <Virtual rows={subgraph.edges} height={innerWidth <= 820 ? 92 : 44} label="Edges">
+        {(edge) => (
           <div class="graph-edge">
-            {end(each.source)}
-            <span class="small dim ellipsis">{each.type} →</span>
-            {end(each.target)}
-            <span class="small num">{score(each.weight)}</span>
+            {end(edge.source)}
+            <span class="small dim ellipsis">{edge.type} →</span>
+            {end(edge.target)}
+            <span class="small num">{score(edge.weight)}</span>
             <span class="small dim ellipsis">
-              {period(each)} {ended(each) && <span class="tag">ended</span>}{" "}
-              {each.evidence !== null && <Link class="link" href={`/documents/${encodeURIComponent(each.evidence)}`}>evidence</Link>}
+              {period(edge)} {ended(edge) && <span class="tag">ended</span>}{" "}
+              {edge.evidence !== null && <Link class="link" href={`/documents/${encodeURIComponent(edge.evidence)}`}>evidence</Link>}
             </span>
           </div>
         )}
@@ -100,8 +100,8 @@ export function Edges({
   );
 }
 
-export function Merges({ asked, onUndone }: { asked: Asked; onUndone: () => void }) {
-  const { graph, collection, node } = asked;
+export function Merges({ criteria, onUndone }: { criteria: Asked; onUndone: () => void }) {
+  const { graph, collection, node } = criteria;
   const events = useLoad(
     (signal) => api.listMerges({ graph, collection, node: node || null }, { signal }),
     [graph, collection, node],
@@ -116,30 +116,30 @@ export function Merges({ asked, onUndone }: { asked: Asked; onUndone: () => void
       <h2>Merges and splits</h2>
       <Failure text={failure} />
       <Show of={events} what="the merges">
-        {(found) =>
-          found.length === 0 ? (
+        {(merges) =>
+          merges.length === 0 ? (
             <p class="sub">No nodes of {node === "" ? "this graph" : "this name"} were merged or split.</p>
           ) : (
             <ul class="list after">
-              {[...found].reverse().map((each) => {
-                const undone = found.some(
-                  (later) => later.kind === "split" && later.number > each.number && later.after.join() === each.before.join(),
+              {[...merges].reverse().map((merge) => {
+                const undone = merges.some(
+                  (later) => later.kind === "split" && later.number > merge.number && later.after.join() === merge.before.join(),
                 );
                 return (
-                  <li key={each.number} class="row">
+                  <li key={merge.number} class="row">
                     <span class="graph-event">
-                      <b>{each.before.join(", ")}</b> {each.kind === "merge" ? "merged into" : "split into"}{" "}
-                      <b>{each.after.join(", ")}</b>
+                      <b>{merge.before.join(", ")}</b> {merge.kind === "merge" ? "merged into" : "split into"}{" "}
+                      <b>{merge.after.join(", ")}</b>
                       <span class="block-line small dim">
-                        {instant(each.at)} by {each.by}
-                        {each.reason !== "" && `: ${each.reason}`}
+                        {instant(merge.at)} by {merge.by}
+                        {merge.reason !== "" && `: ${merge.reason}`}
                       </span>
                     </span>
-                    {each.kind === "merge" &&
+                    {merge.kind === "merge" &&
                       (undone ? (
                         <span class="tag">undone</span>
                       ) : (
-                        <button class="btn compact" type="button" onClick={() => undo(each.number)}>
+                        <button class="btn compact" type="button" onClick={() => undo(merge.number)}>
                           Undo
                         </button>
                       ))}

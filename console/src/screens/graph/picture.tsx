@@ -21,9 +21,9 @@ const short = (text: string): string => (text.length > LABEL ? `${text.slice(0, 
 const scaleOf = ({ nodes }: Shown, width: number): number =>
   Math.max(0.3, Math.min(1, Math.sqrt((CLEAR * Math.min(1, width / WIDE)) / nodes.length)));
 
-function styles(shown: Shown, width: number): StylesheetStyle[] {
-  const few = shown.edges.length <= FEW;
-  const scale = scaleOf(shown, width);
+function styles(subgraph: Shown, width: number): StylesheetStyle[] {
+  const few = subgraph.edges.length <= FEW;
+  const scale = scaleOf(subgraph, width);
   return [
     {
       selector: "node",
@@ -69,13 +69,13 @@ function styles(shown: Shown, width: number): StylesheetStyle[] {
 const nodeId = (id: string) => `node ${id}`;
 
 /** The places of a small graph at once, those of a large one from a worker. */
-async function laidOut({ nodes, edges }: Shown, root: string | undefined): Promise<Map<string, Place>> {
+async function layOut({ nodes, edges }: Shown, root: string | undefined): Promise<Map<string, Place>> {
   if (edges.length <= FEW) return placesOf(nodes, edges, root);
   const worker = new Worker(new URL("./layout-worker.ts", import.meta.url), { type: "module" });
   try {
-    return await new Promise((found, failed) => {
-      worker.onmessage = ({ data }: MessageEvent<Map<string, Place>>) => found(data);
-      worker.onerror = ({ message }) => failed(new Error(message));
+    return await new Promise((resolve, reject) => {
+      worker.onmessage = ({ data }: MessageEvent<Map<string, Place>>) => resolve(data);
+      worker.onerror = ({ message }) => reject(new Error(message));
       worker.postMessage({ nodes, edges, root });
     });
   } finally {
@@ -84,43 +84,43 @@ async function laidOut({ nodes, edges }: Shown, root: string | undefined): Promi
 }
 
 /** Draws the graph, unless the page has left the container meanwhile: then nothing has the id of the style sheet. */
-async function drawn(container: HTMLElement, shown: Shown, root: string | undefined): Promise<Core | undefined> {
-  const [{ default: cytoscape }, places] = await Promise.all([import("cytoscape"), laidOut(shown, root)]);
+async function drawGraph(container: HTMLElement, subgraph: Shown, root: string | undefined): Promise<Core | undefined> {
+  const [{ default: cytoscape }, places] = await Promise.all([import("cytoscape"), layOut(subgraph, root)]);
   if (!container.isConnected) return undefined;
-  const extent = (axis: "x" | "y") => Math.max(1, ...[...places.values()].map((each) => Math.abs(each[axis])));
+  const extent = (axis: "x" | "y") => Math.max(1, ...[...places.values()].map((point) => Math.abs(point[axis])));
   const stretch = {
     x: Math.max(80, container.clientWidth - MARGIN.x) / 2 / extent("x"),
     y: Math.max(80, container.clientHeight - MARGIN.y) / 2 / extent("y"),
   };
   const position = (id: string) => {
-    const place = places.get(id)!;
-    return { x: place.x * stretch.x, y: place.y * stretch.y };
+    const position = places.get(id)!;
+    return { x: position.x * stretch.x, y: position.y * stretch.y };
   };
   return cytoscape({
     container,
     layout: { name: "preset", padding: PADDING },
     minZoom: 0.2,
     maxZoom: 16,
-    textureOnViewport: shown.edges.length > FEW,
-    pixelRatio: shown.edges.length > FEW ? 1 : "auto",
+    textureOnViewport: subgraph.edges.length > FEW,
+    pixelRatio: subgraph.edges.length > FEW ? 1 : "auto",
     boxSelectionEnabled: false,
     autoungrabify: true,
-    style: styles(shown, container.clientWidth),
+    style: styles(subgraph, container.clientWidth),
     elements: [
-      ...shown.nodes.map((each) => ({
-        data: { id: nodeId(each.id), node: each.id, label: short(each.name) },
-        position: position(each.id),
-        classes: each.id === root ? "root" : "",
+      ...subgraph.nodes.map((node) => ({
+        data: { id: nodeId(node.id), node: node.id, label: short(node.name) },
+        position: position(node.id),
+        classes: node.id === root ? "root" : "",
       })),
-      ...shown.edges.map((each) => ({
+      ...subgraph.edges.map((edge) => ({
         data: {
-          id: `edge ${each.id}`,
-          source: nodeId(each.source),
-          target: nodeId(each.target),
-          type: each.type,
-          weight: each.weight,
+          id: `edge ${edge.id}`,
+          source: nodeId(edge.source),
+          target: nodeId(edge.target),
+          type: edge.type,
+          weight: edge.weight,
         },
-        classes: ended(each) ? "ended" : "",
+        classes: ended(edge) ? "ended" : "",
       })),
     ],
   });
@@ -133,19 +133,19 @@ function mark(core: Core, hit: Neighbor | undefined): void {
     for (const id of hit?.path.slice(1) ?? []) core.getElementById(nodeId(id)).addClass("path");
     for (const { source, target, type } of hit?.steps ?? []) {
       const between = core.getElementById(nodeId(source)).edgesWith(core.getElementById(nodeId(target)));
-      between.filter((each) => each.data("type") === type).addClass("path");
+      between.filter((edge) => edge.data("type") === type).addClass("path");
     }
   });
 }
 
 export function Picture({
-  shown,
+  subgraph,
   root,
   hit,
   name,
   onNode,
 }: {
-  shown: Shown;
+  subgraph: Shown;
   root: string | undefined;
   hit: Neighbor | undefined;
   /** What the picture shows, for those who do not see it. */
@@ -153,27 +153,27 @@ export function Picture({
   onNode: (id: string) => void;
 }) {
   const box = useRef<HTMLDivElement>(null);
-  const [core, made] = useState<Core>();
-  const chosen = useRef(onNode);
-  chosen.current = onNode;
+  const [core, setCore] = useState<Core>();
+  const nodeHandler = useRef(onNode);
+  nodeHandler.current = onNode;
   useEffect(() => {
     let current: Core | undefined;
     let gone = false;
-    void drawn(box.current!, shown, root).then((core) => {
+    void drawGraph(box.current!, subgraph, root).then((core) => {
       if (core === undefined || gone) return core?.destroy();
       current = core;
-      core.on("tap", "node", (event) => chosen.current(event.target.data("node")));
-      made(core);
+      core.on("tap", "node", (event) => nodeHandler.current(event.target.data("node")));
+      setCore(core);
     });
-    const themes = new MutationObserver(() => current?.style(styles(shown, box.current?.clientWidth ?? WIDE)));
+    const themes = new MutationObserver(() => current?.style(styles(subgraph, box.current?.clientWidth ?? WIDE)));
     themes.observe(document.documentElement, { attributeFilter: ["data-theme"] });
     return () => {
       gone = true;
       themes.disconnect();
       current?.destroy();
-      made(undefined);
+      setCore(undefined);
     };
-  }, [shown, root]);
+  }, [subgraph, root]);
   useEffect(() => {
     if (core !== undefined && !core.destroyed()) mark(core, hit);
   }, [core, hit]);

@@ -51,36 +51,36 @@ export async function everything({ collection, graph, at }: Asked, signal: Abort
   return { nodes, edges };
 }
 
-export async function around(asked: Asked, signal: AbortSignal): Promise<{ node: Node; near: Neighbor[] }> {
-  const { collection, graph, node, hops, types, weight, at } = asked;
+export async function loadNeighborhood(criteria: Asked, signal: AbortSignal): Promise<{ node: Node; near: Neighbor[] }> {
+  const { collection, graph, node, hops, types, weight, at } = criteria;
   const query = { collection, node, hops, types: [...types], min_weight: weight, at: at || null, limit: PAGE };
-  const [found, near] = await Promise.all([
+  const [details, near] = await Promise.all([
     api.getNode({ graph, node, collection }, { signal }),
     api.neighbors({ graph, ...query }, { signal }),
   ]);
-  return { node: found, near };
+  return { node: details, near };
 }
 
 /** The edges that a filter leaves, between nodes that are shown. */
-export function filtered(shown: Shown, { types, weight }: Asked): Shown {
-  const there = new Set(shown.nodes.map((each) => each.id));
-  const edges = shown.edges.filter(
-    (each) =>
-      (types.length === 0 || types.includes(each.type)) &&
-      each.weight >= weight &&
-      there.has(each.source) &&
-      there.has(each.target),
+export function filterSubgraph(subgraph: Shown, { types, weight }: Asked): Shown {
+  const there = new Set(subgraph.nodes.map((node) => node.id));
+  const edges = subgraph.edges.filter(
+    (edge) =>
+      (types.length === 0 || types.includes(edge.type)) &&
+      edge.weight >= weight &&
+      there.has(edge.source) &&
+      there.has(edge.target),
   );
-  return { nodes: shown.nodes, edges };
+  return { nodes: subgraph.nodes, edges };
 }
 
 /** A node and its neighbors; without the whole graph, the edges are those of the ways to them. */
-export function neighborhood(node: Node, near: readonly Neighbor[], whole: Shown | undefined): Shown {
-  const nodes = [node, ...near.map((each) => each.node)];
-  if (whole !== undefined) return { nodes, edges: whole.edges };
-  const steps = near.flatMap((each) => each.steps.slice(-1));
+export function neighborhood(node: Node, near: readonly Neighbor[], graph: Shown | undefined): Shown {
+  const nodes = [node, ...near.map((neighbor) => neighbor.node)];
+  if (graph !== undefined) return { nodes, edges: graph.edges };
+  const steps = near.flatMap((neighbor) => neighbor.steps.slice(-1));
   const open = { valid_from: null, valid_until: null, evidence: null };
-  return { nodes, edges: steps.map((each, at) => ({ ...each, ...open, id: String(at) })) };
+  return { nodes, edges: steps.map((step, at) => ({ ...step, ...open, id: String(at) })) };
 }
 
 export const ended = (edge: Edge): boolean => edge.valid_until !== null && new Date(edge.valid_until) < new Date();

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { api } from "../../api/client";
-import { day, whole } from "../../ui/format";
+import { day, wholeNumber } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
 import { DeleteDialog } from "../../ui/receipt";
 import type { Memory, Receipt, Scope } from "./lanes";
@@ -42,17 +42,17 @@ export function RetentionPreview({ scope, onForgotten }: { scope: Scope; onForgo
         A preview: nothing is deleted. Pinned notes stay.
       </label>
       <Show of={preview} what="the preview">
-        {(found) => (
+        {(effects) => (
           <>
             <div class="figures after">
               {(["memories", "versions", "chunks", "vectors", "edges"] as const).map((name) => (
                 <p key={name} class="figure">
-                  {whole(found[name])}
+                  {wholeNumber(effects[name])}
                   <span>{name}</span>
                 </p>
               ))}
             </div>
-            {found.memories > 0 && (
+            {effects.memories > 0 && (
               <p class="cluster after">
                 <button class="btn danger" type="button" onClick={() => remove(true)}>
                   Forget them …
@@ -62,7 +62,7 @@ export function RetentionPreview({ scope, onForgotten }: { scope: Scope; onForgo
             {deleting && (
               <DeleteDialog
                 title={`Forget what was known before ${day(before)}?`}
-                preview={{ memories: found.memories, versions: found.versions, edges: found.edges }}
+                preview={{ memories: effects.memories, versions: effects.versions, edges: effects.edges }}
                 remove={async (purge) => {
                   const forgotten = await forget({ purge });
                   keep(forgotten);

@@ -9,7 +9,7 @@ import { Receipt as Receipted } from "../../ui/receipt";
 import { figures, ForgetDialog, RetentionPreview } from "./forget";
 import {
   allScopes,
-  filtered,
+  filterLanes,
   findLanes,
   framesOf,
   knownAt,
@@ -38,10 +38,10 @@ export default function MemoryScreen() {
   const scopes = useLoad(allScopes, []);
   return (
     <Show of={scopes} what="the scopes">
-      {(found) => {
+      {(scopes) => {
         const key = (scope: Scope) => `${scope.collection}/${scopeName(scope)}`;
-        const chosen = found.find((each) => key(each) === fields.get("scope")) ?? found[0];
-        if (chosen === undefined) {
+        const selected = scopes.find((scope) => key(scope) === fields.get("scope")) ?? scopes[0];
+        if (selected === undefined) {
           return (
             <State title="Nobody remembers anything yet">
               <p class="sub">This screen shows what an agent knows of a user, now and at any time. Add a memory with:</p>
@@ -51,24 +51,24 @@ export default function MemoryScreen() {
         }
         return (
           <>
-            {found.length > 1 && (
+            {scopes.length > 1 && (
               <div class="chips" role="group" aria-label="Scopes">
-                {found.map((each) => (
+                {scopes.map((scope) => (
                   <button
-                    key={key(each)}
+                    key={key(scope)}
                     class="chip"
                     type="button"
-                    aria-pressed={each === chosen}
-                    onClick={() => setFields({ scope: key(each), at: undefined })}
+                    aria-pressed={scope === selected}
+                    onClick={() => setFields({ scope: key(scope), at: undefined })}
                   >
-                    <span class="ellipsis">{scopeName(each)}</span>
+                    <span class="ellipsis">{scopeName(scope)}</span>
                   </button>
                 ))}
               </div>
             )}
             <ScopeView
-              key={key(chosen)}
-              scope={chosen}
+              key={key(selected)}
+              scope={selected}
               at={fields.get("at")}
               query={fields.get("query") ?? ""}
               onAt={(at) => setFields({ at: new Date(at).toISOString() })}
@@ -85,7 +85,7 @@ export default function MemoryScreen() {
 
 function ScopeView({
   scope,
-  at: given,
+  at: requestedAt,
   query,
   onAt,
   onQuery,
@@ -105,24 +105,24 @@ function ScopeView({
   const [limit, setLimit] = useState(FIRST);
   const now = useMemo(() => Date.now(), []);
   const read = useLoad((signal) => readLanes(scope, limit, signal), [limit]);
-  const found = useFound(scope, filter, read.data?.next != null);
+  const matches = useFound(scope, filter, read.data?.next != null);
   const [frames, frame] = useState<readonly Frame[]>([]);
-  const at = given === null || Number.isNaN(Date.parse(given)) ? now : Date.parse(given);
+  const at = requestedAt === null || Number.isNaN(Date.parse(requestedAt)) ? now : Date.parse(requestedAt);
   return (
     <Show of={read} what="the memories">
       {({ lanes: loaded, memories: newest, versions: histories, next }) => {
         const all = withFrames(loaded, frames);
         const range = rangeOf(all, now);
-        const near = filtered(all, filter);
-        const older = unread(found.data, newest);
+        const near = filterLanes(all, filter);
+        const older = unread(matches.data, newest);
         const lanes = [...near, ...older.lanes];
-        const kept = new Set(lanes.flatMap((lane) => lane.memories));
+        const visible = new Set(lanes.flatMap((lane) => lane.memories));
         const memories = [...newest, ...older.memories];
         const versions = new Map([...histories, ...older.versions]);
         const forgotten = (receipt: Receipt) => {
           frame([...frames, ...framesOf(receipt, lanes)]);
           read.reload();
-          found.reload();
+          matches.reload();
         };
         return (
           <>
@@ -141,13 +141,13 @@ function ScopeView({
                 {(all.length > MANY || filter !== "") && (
                   <Filter
                     filter={filter}
-                    shown={near.length}
+                    shownCount={near.length}
                     all={all.length}
                     older={next === null ? undefined : older.lanes.length}
                     onFilter={onFilter}
                   />
                 )}
-                <Failure text={found.error?.message ?? ""} />
+                <Failure text={matches.error?.message ?? ""} />
                 <Timeline lanes={lanes} range={range} at={at} />
                 <Slider range={range} at={at} onChange={onAt} />
                 <Legend />
@@ -161,11 +161,17 @@ function ScopeView({
               </div>
               <div>
                 <OutOfDate lanes={all} at={at} />
-                <Recall scope={scope} texts={new Map(memories.map((each) => [each.id, each.text]))} at={at} query={query} onQuery={onQuery} />
+                <Recall
+                  scope={scope}
+                  texts={new Map(memories.map((memory) => [memory.id, memory.text]))}
+                  at={at}
+                  query={query}
+                  onQuery={onQuery}
+                />
               </div>
             </div>
             <Memories
-              memories={memories.filter((each) => kept.has(each.id))}
+              memories={memories.filter((memory) => visible.has(memory.id))}
               versions={versions}
               lanes={lanes}
               at={at}
@@ -187,32 +193,32 @@ function ScopeView({
 /** What the server finds by the words of a filter, where not all memories are loaded. */
 function useFound(scope: Scope, filter: string, more: boolean): Loaded<Read> {
   const words = useSettled(filter.trim());
-  const wanted = more && words !== "";
-  const found = useLoad((signal) => (wanted ? findLanes(scope, words, signal) : undefined), [words, wanted]);
-  return wanted && words === filter.trim() ? found : { ...found, data: undefined, error: undefined };
+  const isWanted = more && words !== "";
+  const matches = useLoad((signal) => (isWanted ? findLanes(scope, words, signal) : undefined), [words, isWanted]);
+  return isWanted && words === filter.trim() ? matches : { ...matches, data: undefined, error: undefined };
 }
 
 /** Of what was found, what is not loaded yet. */
-function unread(found: Read | undefined, loaded: readonly Memory[]): Read {
-  const known = new Set(loaded.map((each) => each.id));
-  const { memories = [], versions = new Map(), lanes = [] } = found ?? {};
+function unread(matches: Read | undefined, loaded: readonly Memory[]): Read {
+  const ids = new Set(loaded.map((memory) => memory.id));
+  const { memories = [], versions = new Map(), lanes = [] } = matches ?? {};
   return {
-    memories: memories.filter((each) => !known.has(each.id)),
+    memories: memories.filter((memory) => !ids.has(memory.id)),
     versions,
-    lanes: lanes.filter((each) => !each.memories.some((id) => known.has(id))),
+    lanes: lanes.filter((lane) => !lane.memories.some((id) => ids.has(id))),
     next: null,
   };
 }
 
 function Filter({
   filter,
-  shown,
+  shownCount,
   all,
   older,
   onFilter,
 }: {
   filter: string;
-  shown: number;
+  shownCount: number;
   all: number;
   /** How many more the server found; undefined where all are loaded. */
   older: number | undefined;
@@ -229,7 +235,7 @@ function Filter({
         onInput={(event) => onFilter(event.currentTarget.value)}
       />
       <span class="small dim" role="status">
-        {filter === "" ? `${all} lanes` : `${shown} of ${all} lanes`}
+        {filter === "" ? `${all} lanes` : `${shownCount} of ${all} lanes`}
         {filter !== "" && older !== undefined && `, and ${older} that the server finds in older memories`}
       </span>
     </p>
@@ -264,20 +270,20 @@ function Legend() {
 }
 
 function OutOfDate({ lanes, at }: { lanes: readonly Lane[]; at: number }) {
-  const found = lanes.flatMap((lane) => {
+  const pairs = lanes.flatMap((lane) => {
     const pair = outOfDate(lane, at);
     return pair === undefined ? [] : [{ name: lane.name, ...pair }];
   });
-  if (found.length === 0) return null;
+  if (pairs.length === 0) return null;
   return (
     <div class="out-of-date" role="status">
-      {found.map(({ name, known, held }) => (
+      {pairs.map(({ name, recorded, actual }) => (
         <p key={name}>
           <b>
-            {name}: “{known.label}” was out of date.
+            {name}: “{recorded.label}” was out of date.
           </b>{" "}
-          “{held.label}” held from {day(new Date(held.validFrom ?? 0))}, but was known here only on{" "}
-          {day(new Date(held.knownFrom))}.
+          “{actual.label}” held from {day(new Date(actual.validFrom ?? 0))}, but was known here only on{" "}
+          {day(new Date(actual.knownFrom))}.
         </p>
       ))}
     </div>
@@ -301,24 +307,24 @@ function Memories({
   onForgotten: (receipt: Receipt) => void;
 }) {
   const [forgetting, forget] = useState<Memory>();
-  const known = new Set(lanes.map((each) => knownAt(each, at)?.id));
+  const ids = new Set(lanes.map((lane) => knownAt(lane, at)?.id));
   return (
     <section>
       <h2>{counted(memories.length, "memory", "memories")}</h2>
       <ul class="list after">
-        {memories.map((each) => (
-          <li key={each.id} class="memory-row">
+        {memories.map((memory) => (
+          <li key={memory.id} class="memory-row">
             <span class="memory-text">
-              <span class="text">{each.text}</span>
-              <Validity of={each} />
+              <span class="text">{memory.text}</span>
+              <Validity of={memory} />
             </span>
-            <span class="small dim">{known.has(each.id) ? "known then" : "known at another time"}</span>
-            <span class="small dim">since {instant(each.document.recorded)}</span>
-            <span>{each.pinned && <span class="tag good">pinned</span>}</span>
-            <button class="btn compact danger" type="button" onClick={() => forget(each)}>
+            <span class="small dim">{ids.has(memory.id) ? "known then" : "known at another time"}</span>
+            <span class="small dim">since {instant(memory.document.recorded)}</span>
+            <span>{memory.pinned && <span class="tag good">pinned</span>}</span>
+            <button class="btn compact danger" type="button" onClick={() => forget(memory)}>
               Forget …
             </button>
-            <Versions of={versions.get(each.id) ?? []} />
+            <Versions of={versions.get(memory.id) ?? []} />
           </li>
         ))}
       </ul>
@@ -338,38 +344,38 @@ function Memories({
 
 /** What a memory states, and from when to when it holds in the world. */
 function Validity({ of: { fact, valid_from: from, valid_until: until } }: { of: Memory }) {
-  const held = [from !== null && `from ${day(from)}`, until !== null && `until ${day(until)}`].filter(Boolean).join(" ");
-  if (fact === null && held === "") return null;
+  const validity = [from !== null && `from ${day(from)}`, until !== null && `until ${day(until)}`].filter(Boolean).join(" ");
+  if (fact === null && validity === "") return null;
   return (
     <span class="small dim block-line">
       {fact !== null && `${fact.subject} · ${fact.predicate} · ${fact.object}`}
-      {held !== "" && `${fact === null ? "" : ", "}holds ${held}`}
+      {validity !== "" && `${fact === null ? "" : ", "}holds ${validity}`}
     </span>
   );
 }
 
 /** The places of forgotten memories, with their receipts. The server keeps nothing of them, so this page does. */
 function Forgotten({ frames }: { frames: readonly Frame[] }) {
-  const [shown, show] = useState<Receipt>();
+  const [receipt, setReceipt] = useState<Receipt>();
   if (frames.length === 0) return null;
   return (
     <section aria-label="Forgotten">
       <h2>{counted(frames.length, "version")} forgotten</h2>
       <ul class="list after">
-        {frames.map((each, at) => (
+        {frames.map((frame, at) => (
           <li key={at} class="row">
             <span class="small dim">
-              known from {instant(new Date(each.from))} to {instant(new Date(each.until))}
+              known from {instant(new Date(frame.from))} to {instant(new Date(frame.until))}
             </span>
-            <button class="btn compact" type="button" onClick={() => show(each.receipt)}>
+            <button class="btn compact" type="button" onClick={() => setReceipt(frame.receipt)}>
               Receipt
             </button>
           </li>
         ))}
       </ul>
-      {shown !== undefined && (
-        <Dialog title="Receipt" onClose={() => show(undefined)}>
-          <Receipted figures={figures(shown)} />
+      {receipt !== undefined && (
+        <Dialog title="Receipt" onClose={() => setReceipt(undefined)}>
+          <Receipted figures={figures(receipt)} />
         </Dialog>
       )}
     </section>
@@ -383,11 +389,11 @@ function Versions({ of }: { of: readonly Memory[] }) {
     <details class="memory-versions small">
       <summary>{of.length} versions</summary>
       <ol>
-        {of.map((each, at) => (
+        {of.map((version, at) => (
           <li key={at}>
-            <span class="text">{each.text}</span>
+            <span class="text">{version.text}</span>
             <span class="dim">
-              known from {instant(each.known_from)}
+              known from {instant(version.known_from)}
               {of[at + 1] !== undefined && ` to ${instant(of[at + 1]?.known_from ?? "")}`}
             </span>
           </li>

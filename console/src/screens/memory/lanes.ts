@@ -51,7 +51,7 @@ export const allScopes = (signal: AbortSignal): Promise<Scope[]> => sourcesOf("m
 
 function scopeOf(collection: string, name: string): Scope {
   const [, ...names] = name.split("/");
-  const [user, agent, conversation] = names.map((each) => (each === "" ? null : decodeURIComponent(each)));
+  const [user, agent, conversation] = names.map((name) => (name === "" ? null : decodeURIComponent(name)));
   return { collection, user: user ?? null, agent: agent ?? null, conversation: conversation ?? null };
 }
 
@@ -87,18 +87,18 @@ export async function readLanes(scope: Scope, limit: number, signal: AbortSignal
 export async function findLanes(scope: Scope, query: string, signal: AbortSignal): Promise<Read> {
   const body = { ...scope, query, limit: FOUND, recent: 0, graph: null };
   const { memories } = await api.recall(body, { signal });
-  return { ...(await withVersions(memories.map((each) => each.memory), scope, signal)), next: null };
+  return { ...(await withVersions(memories.map((memory) => memory.memory), scope, signal)), next: null };
 }
 
 async function withVersions(memories: Memory[], scope: Scope, signal: AbortSignal): Promise<Omit<Read, "next">> {
   const histories = await Promise.all(
-    memories.map((each) =>
-      each.document.updated === each.document.recorded
-        ? [each]
-        : api.listMemoryVersions({ memory: each.id, ...scope }, { signal }),
+    memories.map((memory) =>
+      memory.document.updated === memory.document.recorded
+        ? [memory]
+        : api.listMemoryVersions({ memory: memory.id, ...scope }, { signal }),
     ),
   );
-  const versions = new Map(memories.map((each, at) => [each.id, histories[at] ?? []]));
+  const versions = new Map(memories.map((memory, at) => [memory.id, histories[at] ?? []]));
   return { memories, versions, lanes: lanesOf([...histories].reverse()) };
 }
 
@@ -107,8 +107,8 @@ export function framesOf(receipt: Receipt, lanes: readonly Lane[]): Frame[] {
   const gone = new Set(receipt.ids);
   return lanes.flatMap((lane) =>
     lane.items
-      .filter((each) => gone.has(each.id))
-      .map((each) => ({ id: each.id, from: each.knownFrom, until: Date.now(), receipt })),
+      .filter((version) => gone.has(version.id))
+      .map((version) => ({ id: version.id, from: version.knownFrom, until: Date.now(), receipt })),
   );
 }
 
@@ -123,12 +123,12 @@ export function withFrames(lanes: readonly Lane[], frames: readonly Frame[]): re
 }
 
 /** The lanes that have all words of a filter, in their name or in a statement. */
-export function filtered(lanes: readonly Lane[], filter: string): readonly Lane[] {
+export function filterLanes(lanes: readonly Lane[], filter: string): readonly Lane[] {
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return lanes;
   return lanes.filter((lane) => {
-    const text = [lane.name, ...lane.items.map((each) => each.text)].join("\n").toLowerCase();
-    return words.every((each) => text.includes(each));
+    const text = [lane.name, ...lane.items.map((version) => version.text)].join("\n").toLowerCase();
+    return words.every((word) => text.includes(word));
   });
 }
 
@@ -149,7 +149,7 @@ function lanesOf(histories: readonly (readonly Memory[])[]): Lane[] {
     lane.items.push(...itemsOf(history));
     lanes.set(key, lane);
   }
-  for (const lane of lanes.values()) lane.items = finished(lane.items);
+  for (const lane of lanes.values()) lane.items = finishItems(lane.items);
   return [...lanes.values()].sort((one, other) => begin(one) - begin(other));
 }
 
@@ -176,7 +176,7 @@ function itemsOf(history: readonly Memory[]): Item[] {
 }
 
 /** In order of time; a statement ends where the next one of its lane begins. */
-function finished(items: readonly Item[]): Item[] {
+function finishItems(items: readonly Item[]): Item[] {
   const sorted = [...items].sort((one, other) => one.knownFrom - other.knownFrom);
   return sorted.map((item, at) => {
     const next = sorted[at + 1];
@@ -187,13 +187,13 @@ function finished(items: readonly Item[]): Item[] {
 
 /** The statement of a lane that was known at an instant. */
 export const knownAt = (lane: Lane, at: number): Item | undefined =>
-  lane.items.find((each) => each.knownFrom <= at && at < (each.knownUntil ?? Number.POSITIVE_INFINITY));
+  lane.items.find((version) => version.knownFrom <= at && at < (version.knownUntil ?? Number.POSITIVE_INFINITY));
 
 /** What held in the world at an instant, but was not known here yet. */
-export function outOfDate(lane: Lane, at: number): { known: Item; held: Item } | undefined {
-  const known = knownAt(lane, at);
-  const held = lane.items.find(
-    (each) => each.knownFrom > at && each.validFrom !== undefined && each.validFrom <= at,
+export function outOfDate(lane: Lane, at: number): { recorded: Item; actual: Item } | undefined {
+  const recorded = knownAt(lane, at);
+  const actual = lane.items.find(
+    (version) => version.knownFrom > at && version.validFrom !== undefined && version.validFrom <= at,
   );
-  return known === undefined || held === undefined ? undefined : { known, held };
+  return recorded === undefined || actual === undefined ? undefined : { recorded, actual };
 }

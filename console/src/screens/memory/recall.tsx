@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { AskForm } from "../../ui/controls";
-import { day, score, whole } from "../../ui/format";
+import { day, score, wholeNumber } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
 import { ScoreBar } from "../../window/score-bar";
 import type { Scope } from "./lanes";
@@ -44,15 +44,15 @@ export function Recall({
             <>
               {memories.length === 0 && <p class="sub">Nothing was known.</p>}
               <ul class="list after">
-                {memories.map((each) => (
-                  <li key={each.memory.id}>
+                {memories.map((memory) => (
+                  <li key={memory.memory.id}>
                     <p class="row">
-                      <span class="text">{each.memory.text}</span>
-                      {(each.parts["earlier_statement"] ?? 0) < 0 && <span class="tag bad">superseded by a later one</span>}
-                      <span class="small">{score(each.score)}</span>
+                      <span class="text">{memory.memory.text}</span>
+                      {(memory.parts["earlier_statement"] ?? 0) < 0 && <span class="tag bad">superseded by a later one</span>}
+                      <span class="small">{score(memory.score)}</span>
                     </p>
-                    <ScoreBar parts={each.parts} most={Math.max(...memories.map((other) => other.score))} />
-                    {each.why.length > 0 && <p class="small dim">{readable(each.why.join(" · "), texts)}</p>}
+                    <ScoreBar parts={memory.parts} most={Math.max(...memories.map((other) => other.score))} />
+                    {memory.why.length > 0 && <p class="small dim">{readable(memory.why.join(" · "), texts)}</p>}
                   </li>
                 ))}
               </ul>
@@ -60,7 +60,7 @@ export function Recall({
                 <div class="figures after">
                   {Object.entries(since).map(([name, count]) => (
                     <p key={name} class="figure">
-                      {whole(count)}
+                      {wholeNumber(count)}
                       <span>{name} since</span>
                     </p>
                   ))}

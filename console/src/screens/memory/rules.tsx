@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { api, type Schemas } from "../../api/client";
 import { Failure, useAction } from "../../ui/action";
-import { counted, instant, whole } from "../../ui/format";
+import { counted, instant, wholeNumber } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
 import { DeleteDialog } from "../../ui/receipt";
 import { figures } from "./forget";
@@ -24,8 +24,8 @@ export function RetentionRules({ scope, onForgotten }: { scope: Scope; onForgott
     <section class="panel" aria-label="Retention rule">
       <h2>Retention rule</h2>
       <Show of={rules} what="the rules">
-        {(found) => {
-          const rule = found.find((each) => isOf(each, scope));
+        {(ruleList) => {
+          const rule = ruleList.find((candidate) => isOf(candidate, scope));
           return (
             <>
               <p class="sub small">{sentence(rule)}</p>
@@ -51,7 +51,7 @@ export function RetentionRules({ scope, onForgotten }: { scope: Scope; onForgott
       {deleting !== undefined && (
         <DeleteDialog
           title="Apply the rule now?"
-          preview={{ memories: whole(deleting.memories), versions: whole(deleting.versions), edges: whole(deleting.edges) }}
+          preview={{ memories: wholeNumber(deleting.memories), versions: wholeNumber(deleting.versions), edges: wholeNumber(deleting.edges) }}
           purges={false}
           remove={async () => {
             const forgotten = await apply(false);
@@ -73,7 +73,7 @@ function sentence(rule: Rule | undefined): string {
   const { days, max_count: count } = rule.retention;
   const limits = [
     days !== null && `older than ${counted(days, "day")}`,
-    count !== null && `beyond the newest ${whole(count)} of a conversation`,
+    count !== null && `beyond the newest ${wholeNumber(count)} of a conversation`,
   ].filter(Boolean);
   const last = rule.last_run === null ? "It has not run yet." : `It ran last on ${instant(rule.last_run)}.`;
   return `Memories ${limits.join(", and those ")} are deleted; pinned ones and notes stay. ${last}`;

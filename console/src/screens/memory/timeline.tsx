@@ -21,7 +21,7 @@ export interface Range {
 }
 
 export function rangeOf(lanes: readonly Lane[], now: number): Range {
-  const begun = lanes.flatMap((lane) => lane.items.flatMap((each) => [each.knownFrom, each.validFrom ?? each.knownFrom]));
+  const begun = lanes.flatMap((lane) => lane.items.flatMap((version) => [version.knownFrom, version.validFrom ?? version.knownFrom]));
   const from = Math.min(...begun, now - DAY);
   return { from: from - (now - from) * 0.04, to: now };
 }
@@ -99,7 +99,7 @@ function LaneRow({
   at: number;
 }) {
   if (lane.forgotten === true) return <Gone lane={lane} top={top} width={width} scale={scale} />;
-  const known = knownAt(lane, at);
+  const current = knownAt(lane, at);
   const room = Math.floor((names - 12) / LETTER);
   return (
     <g>
@@ -107,8 +107,8 @@ function LaneRow({
       <text x="0" y={top + 28} class="lane-name">
         {lane.name.length > room ? `${lane.name.slice(0, room - 1)}…` : lane.name}
       </text>
-      {lane.items.map((item, place) => (
-        <Bar key={place} item={item} first={place === 0} top={top} scale={scale} known={item === known} />
+      {lane.items.map((item, index) => (
+        <Bar key={index} item={item} first={index === 0} top={top} scale={scale} current={item === current} />
       ))}
     </g>
   );
@@ -134,13 +134,13 @@ function Bar({
   first,
   top,
   scale,
-  known,
+  current,
 }: {
   item: Item;
   first: boolean;
   top: number;
   scale: (instant: number) => number;
-  known: boolean;
+  current: boolean;
 }) {
   const [left, right] = [scale(item.knownFrom), scale(item.knownUntil ?? Number.POSITIVE_INFINITY)];
   const width = Math.max(right - left - 2, 3);
@@ -152,12 +152,12 @@ function Bar({
   return (
     <g>
       {dated && <line x1={holds + 1} x2={Math.max(ends - 1, holds + 2)} y1={top + 5} y2={top + 5} class="holds" />}
-      <rect x={left + 1} y={top + 12} width={width} height="26" rx="4" class={known ? "known" : "known-then"}>
+      <rect x={left + 1} y={top + 12} width={width} height="26" rx="4" class={current ? "known" : "known-then"}>
         <title>{item.text}</title>
       </rect>
       {late && <rect x={holds} y={top + 12} width={Math.max(left - holds, 2)} height="26" class="late" />}
       {room > 3 && (
-        <text x={left + 9} y={top + 29} class={known ? "label on" : "label"}>
+        <text x={left + 9} y={top + 29} class={current ? "label on" : "label"}>
           {label}
         </text>
       )}
@@ -177,20 +177,20 @@ const MIN_PIXELS = 64;
 /** Instants with names that fit beside each other, at the beginnings of days, weeks, months or years. */
 function ticks(range: Range, width: number): [number, string][] {
   const length = range.to - range.from;
-  const [step, format] = STEPS.find(([each]) => (each / length) * width >= MIN_PIXELS) ?? [365 * DAY, { year: "numeric" }];
+  const [step, format] = STEPS.find(([duration]) => (duration / length) * width >= MIN_PIXELS) ?? [365 * DAY, { year: "numeric" }];
   const named = new Intl.DateTimeFormat("en-GB", { ...format, timeZone: "UTC" });
-  const found: [number, string][] = [];
+  const ticks: [number, string][] = [];
   const date = new Date(range.from);
   date.setUTCHours(0, 0, 0, 0);
   if (step >= 30 * DAY) date.setUTCDate(1);
   if (step >= 365 * DAY) date.setUTCMonth(0);
   while (date.getTime() < range.to) {
-    if (date.getTime() >= range.from) found.push([date.getTime(), named.format(date)]);
+    if (date.getTime() >= range.from) ticks.push([date.getTime(), named.format(date)]);
     if (step >= 365 * DAY) date.setUTCFullYear(date.getUTCFullYear() + 1);
     else if (step >= 30 * DAY) date.setUTCMonth(date.getUTCMonth() + (step > 30 * DAY ? 3 : 1));
     else date.setUTCDate(date.getUTCDate() + step / DAY);
   }
-  return found;
+  return ticks;
 }
 
 /** The slider under the lanes, as wide as the time that they show. */

@@ -27,8 +27,8 @@ export function Audit() {
     const collections = await api.listCollections({}, { signal });
     return {
       entries,
-      users: new Map(users.map((each) => [each.id, each.name])),
-      collections: new Map(collections.map((each) => [each.id, each.name])),
+      users: new Map(users.map((user) => [user.id, user.name])),
+      collections: new Map(collections.map((collection) => [collection.id, collection.name])),
     };
   }, []);
   return (
@@ -37,23 +37,23 @@ export function Audit() {
         <>
           <h1>{entries.length === 0 ? "The audit log is empty" : counted(entries.length, "entry", "entries")}</h1>
           <ul class="list after">
-            {entries.map((each) => (
-              <li key={each.id} class="audit-row">
+            {entries.map((entry) => (
+              <li key={entry.id} class="audit-row">
                 <span>
-                  <b>{each.actor_name || (users.get(each.actor) ?? each.actor)}</b>{" "}
-                  {each.subject !== "" ? (
-                    <Change of={each} users={users} />
+                  <b>{entry.actor_name || (users.get(entry.actor) ?? entry.actor)}</b>{" "}
+                  {entry.subject !== "" ? (
+                    <Change of={entry} users={users} />
                   ) : (
-                    REVIEWS.get(each.action) ?? (
+                    REVIEWS.get(entry.action) ?? (
                       <>
-                        as <b>{users.get(each.viewed_as) ?? each.viewed_as}</b>
+                        as <b>{users.get(entry.viewed_as) ?? entry.viewed_as}</b>
                       </>
                     )
                   )}
-                  {each.collection !== null && <> in {collections.get(each.collection) ?? each.collection}</>}
-                  <span class="text small dim block-line">{each.detail || each.query}</span>
+                  {entry.collection !== null && <> in {collections.get(entry.collection) ?? entry.collection}</>}
+                  <span class="text small dim block-line">{entry.detail || entry.query}</span>
                 </span>
-                <span class="small dim">{instant(each.created)}</span>
+                <span class="small dim">{instant(entry.created)}</span>
               </li>
             ))}
           </ul>

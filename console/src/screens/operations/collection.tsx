@@ -11,24 +11,24 @@ export function OfCollection({ children }: { children: (collection: string) => C
   const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
   return (
     <Show of={collections} what="the collections">
-      {(found) => {
-        const chosen = fields.get("collection") || usualOf(found.map((each) => each.name));
-        if (chosen === undefined) return <State title="There is no collection that you may see" />;
+      {(collections) => {
+        const selected = fields.get("collection") || usualOf(collections.map((collection) => collection.name));
+        if (selected === undefined) return <State title="There is no collection that you may see" />;
         return (
           <>
             <label class="small dim">
               Collection{" "}
               <select
                 class="pick operations-name"
-                value={chosen}
+                value={selected}
                 onChange={(event) => setFields({ collection: event.currentTarget.value })}
               >
-                {found.map((each) => (
-                  <option key={each.id}>{each.name}</option>
+                {collections.map((collection) => (
+                  <option key={collection.id}>{collection.name}</option>
                 ))}
               </select>
             </label>
-            {children(chosen)}
+            {children(selected)}
           </>
         );
       }}
@@ -40,5 +40,5 @@ export function OfCollection({ children }: { children: (collection: string) => C
 export async function principals(signal: AbortSignal): Promise<Map<string, string>> {
   if (person.value?.owner !== true) return new Map();
   const [users, groups] = await Promise.all([api.listUsers({}, { signal }), api.listGroups({}, { signal })]);
-  return new Map([...users, ...groups].map((each) => [each.id, each.name]));
+  return new Map([...users, ...groups].map((principal) => [principal.id, principal.name]));
 }

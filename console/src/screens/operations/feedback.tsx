@@ -16,17 +16,17 @@ export function Feedback() {
 }
 
 function Judgments({ collection }: { collection: string }) {
-  const [wanted, want] = useState(PAGE);
+  const [count, setCount] = useState(PAGE);
   const { act, busy, failure } = useAction();
   const loaded = useLoad(
     async (signal) => {
-      const given = await readPages(wanted, PAGE, async (limit, after) => {
+      const pages = await readPages(count, PAGE, async (limit, after) => {
         const page = await api.listFeedback({ collection, limit, after }, { signal });
         return { rows: page.feedback, next: page.next };
       });
-      return { ...given, titles: await titles(collection, given.rows, signal), users: await principals(signal) };
+      return { ...pages, titles: await titles(collection, pages.rows, signal), users: await principals(signal) };
     },
-    [wanted],
+    [count],
   );
   return (
     <Show of={loaded} what="the feedback">
@@ -46,27 +46,27 @@ function Judgments({ collection }: { collection: string }) {
           </p>
           <Failure text={failure} />
           <ul class="list after" aria-label="Feedback">
-            {rows.map((each) => (
-              <li key={each.id} class="feedback-row">
-                <span class={each.used ? "status lit" : "status"}>
-                  <span class={each.used ? "glyph included" : "glyph no_role"} aria-hidden="true" />
-                  {each.used ? "Used" : "Wrong"}
+            {rows.map((row) => (
+              <li key={row.id} class="feedback-row">
+                <span class={row.used ? "status lit" : "status"}>
+                  <span class={row.used ? "glyph included" : "glyph no_role"} aria-hidden="true" />
+                  {row.used ? "Used" : "Wrong"}
                 </span>
                 <span class="operations-title">
-                  <b class="block-line">{each.query}</b>
-                  <Link class="link small" href={`/documents/${encodeURIComponent(each.document)}?chunk=${each.chunk}`}>
-                    {titles.get(each.document) ?? "Open the passage"}
+                  <b class="block-line">{row.query}</b>
+                  <Link class="link small" href={`/documents/${encodeURIComponent(row.document)}?chunk=${row.chunk}`}>
+                    {titles.get(row.document) ?? "Open the passage"}
                   </Link>
                 </span>
                 <span class="small dim">
-                  {each.user === person.value?.id ? "you" : (users.get(each.user) ?? each.user)}, {instant(each.created)}
+                  {row.user === person.value?.id ? "you" : (users.get(row.user) ?? row.user)}, {instant(row.created)}
                 </span>
                 <button
                   class="btn compact"
                   type="button"
                   disabled={busy}
-                  aria-label={`Revoke: ${each.used ? "used" : "wrong"} for ${each.query}`}
-                  onClick={() => act(() => api.revokeFeedback({ feedback: each.id }), loaded.reload)}
+                  aria-label={`Revoke: ${row.used ? "used" : "wrong"} for ${row.query}`}
+                  onClick={() => act(() => api.revokeFeedback({ feedback: row.id }), loaded.reload)}
                 >
                   Revoke
                 </button>
@@ -75,7 +75,7 @@ function Judgments({ collection }: { collection: string }) {
           </ul>
           {next !== null && (
             <p class="cluster after">
-              <button class="btn" type="button" onClick={() => want(wanted + PAGE)}>
+              <button class="btn" type="button" onClick={() => setCount(count + PAGE)}>
                 Load older feedback
               </button>
             </p>
@@ -92,9 +92,9 @@ async function titles(
   rows: readonly { document: string }[],
   signal: AbortSignal,
 ): Promise<Map<string, string>> {
-  const ids = [...new Set(rows.map((each) => each.document))];
+  const ids = [...new Set(rows.map((row) => row.document))];
   if (ids.length === 0) return new Map();
   const filter = [JSON.stringify({ field: "document", in: ids })];
   const { documents } = await api.listDocuments({ collection, filter, limit: ids.length }, { signal });
-  return new Map(documents.map((each) => [each.id, each.title || each.key]));
+  return new Map(documents.map((document) => [document.id, document.title || document.key]));
 }

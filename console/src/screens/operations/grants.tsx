@@ -49,22 +49,22 @@ function Roles({ collection }: { collection: string }) {
           <NewGrant sources={sources} onPut={put} />
           <Failure text={failure} />
           <ul class="list after">
-            {grants.map((each) => {
-              const name = names.get(each.grantee.id) ?? each.grantee.id;
-              const on = sources.find((source) => source.id === each.source)?.name ?? each.source ?? "the whole collection";
+            {grants.map((grant) => {
+              const name = names.get(grant.grantee.id) ?? grant.grantee.id;
+              const on = sources.find((source) => source.id === grant.source)?.name ?? grant.source ?? "the whole collection";
               return (
-                <li key={`${each.grantee.id}/${each.source}`} class="grant-row">
+                <li key={`${grant.grantee.id}/${grant.source}`} class="grant-row">
                   <span class="operations-title">
-                    <b>{name}</b> {each.grantee.kind === "group" && <span class="tag">group</span>}
+                    <b>{name}</b> {grant.grantee.kind === "group" && <span class="tag">group</span>}
                   </span>
                   <span class="grant-role">
-                    {each.role} <span class="small dim">on {on}</span>
+                    {grant.role} <span class="small dim">on {on}</span>
                   </span>
                   <ConfirmButton
                     label="Revoke"
-                    name={`Revoke ${each.role} of ${name} on ${on}`}
-                    title={`Revoke ${each.role} of ${name}?`}
-                    run={() => revoke(each)}
+                    name={`Revoke ${grant.role} of ${name} on ${on}`}
+                    title={`Revoke ${grant.role} of ${name}?`}
+                    run={() => revoke(grant)}
                     onDone={loaded.reload}
                   >
                     <p>
@@ -112,8 +112,8 @@ function NewGrant({ sources, onPut }: { sources: readonly Source[]; onPut: (body
         value={role}
         onChange={(event) => setRole(event.currentTarget.value as Grant["role"])}
       >
-        {ROLES.map((each) => (
-          <option key={each}>{each}</option>
+        {ROLES.map((role) => (
+          <option key={role}>{role}</option>
         ))}
       </select>
       <select
@@ -123,9 +123,9 @@ function NewGrant({ sources, onPut }: { sources: readonly Source[]; onPut: (body
         onChange={(event) => setSource(event.currentTarget.value)}
       >
         <option value="">the whole collection</option>
-        {sources.map((each) => (
-          <option key={each.id} value={each.id}>
-            {each.name}
+        {sources.map((source) => (
+          <option key={source.id} value={source.id}>
+            {source.name}
           </option>
         ))}
       </select>

@@ -28,15 +28,15 @@ export function Groups({
       />
       <Failure text={failure} />
       <ul class="list after">
-        {groups.map((each) => (
-          <li key={each.id} class="operations-group">
-            <b class="operations-title">{each.name}</b>
-            <Members group={each} users={users} />
+        {groups.map((group) => (
+          <li key={group.id} class="operations-group">
+            <b class="operations-title">{group.name}</b>
+            <Members group={group} users={users} />
             <ConfirmButton
               label="Delete"
-              name={`Delete ${each.name}`}
-              title={`Delete the group ${each.name}?`}
-              run={() => api.deleteGroup({ group: each.id })}
+              name={`Delete ${group.name}`}
+              title={`Delete the group ${group.name}?`}
+              run={() => api.deleteGroup({ group: group.id })}
               onDone={onChanged}
             >
               <p>Its members lose the roles that they have by it. This cannot be undone.</p>
@@ -60,18 +60,18 @@ function Members({ group, users }: { group: Group; users: readonly User[] }) {
   return (
     <div>
       <Show of={members} what="the members">
-        {(found) => (
+        {(members) => (
           <div class="cluster">
-            {found.length === 0 && <span class="small dim">no members</span>}
-            {found.map((each) => (
+            {members.length === 0 && <span class="small dim">no members</span>}
+            {members.map((member) => (
               <button
-                key={each.id}
+                key={member.id}
                 class="chip"
                 type="button"
-                aria-label={`Remove ${each.name} from ${group.name}`}
-                onClick={() => remove(each.id)}
+                aria-label={`Remove ${member.name} from ${group.name}`}
+                onClick={() => remove(member.id)}
               >
-                <span class="ellipsis">{each.name}</span> <span aria-hidden="true">×</span>
+                <span class="ellipsis">{member.name}</span> <span aria-hidden="true">×</span>
               </button>
             ))}
             <select
@@ -82,10 +82,10 @@ function Members({ group, users }: { group: Group; users: readonly User[] }) {
             >
               <option value="">Add a member …</option>
               {users
-                .filter((each) => !found.some((member) => member.id === each.id))
-                .map((each) => (
-                  <option key={each.id} value={each.id}>
-                    {each.name}
+                .filter((user) => !members.some((member) => member.id === user.id))
+                .map((user) => (
+                  <option key={user.id} value={user.id}>
+                    {user.name}
                   </option>
                 ))}
             </select>

@@ -39,9 +39,9 @@ const PARTS: Record<Part, ComponentType> = {
 
 export default function Operations() {
   const [fields, setFields] = useFields();
-  const given = fields.get("part");
-  const names = NAMES.filter(([each]) => !OWNERS.has(each) || person.value?.owner === true);
-  const part = names.find(([each]) => each === given)?.[0] ?? "overview";
+  const requestedPart = fields.get("part");
+  const names = NAMES.filter(([name]) => !OWNERS.has(name) || person.value?.owner === true);
+  const part = names.find(([name]) => name === requestedPart)?.[0] ?? "overview";
   const Shown = PARTS[part];
   return (
     <>

@@ -1,6 +1,6 @@
 import { api, type Schemas } from "../../api/client";
 import { Failure, useAction } from "../../ui/action";
-import { counted, instant, whole } from "../../ui/format";
+import { counted, instant, wholeNumber } from "../../ui/format";
 import { hasEnded } from "../../ui/job";
 import { FileRemarks } from "../../ui/remarks";
 
@@ -28,8 +28,8 @@ export function Jobs({
   reload: () => void;
 }) {
   const { act, failure } = useAction();
-  const all = Object.values(counts).reduce((sum, each) => sum + each, 0);
-  const shown = STATES.filter((each) => each === state || (counts[each] ?? 0) > 0);
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  const states = STATES.filter((jobState) => jobState === state || (counts[jobState] ?? 0) > 0);
   return (
     <section aria-label="Jobs">
       <h2>Jobs</h2>
@@ -38,19 +38,19 @@ export function Jobs({
       ) : (
         <div class="chips" role="group" aria-label="Jobs by state">
           <button class="chip" type="button" aria-pressed={state === undefined} onClick={() => onState(undefined)}>
-            All {whole(all)}
+            All {wholeNumber(all)}
           </button>
-          {shown.map((each) => (
-            <button key={each} class="chip" type="button" aria-pressed={state === each} onClick={() => onState(each)}>
-              {each} {whole(counts[each] ?? 0)}
+          {states.map((jobState) => (
+            <button key={jobState} class="chip" type="button" aria-pressed={state === jobState} onClick={() => onState(jobState)}>
+              {jobState} {wholeNumber(counts[jobState] ?? 0)}
             </button>
           ))}
         </div>
       )}
       <Failure text={failure} />
       <ul class="list after" aria-label="Jobs">
-        {jobs.map((each) => (
-          <JobRow key={each.id} job={each} act={(request) => act(request, reload)} />
+        {jobs.map((job) => (
+          <JobRow key={job.id} job={job} act={(request) => act(request, reload)} />
         ))}
       </ul>
       {more !== undefined && (
@@ -93,7 +93,7 @@ function JobRow({ job, act }: { job: Job; act: (request: () => Promise<unknown>)
       )}
       <span class={job.state === "failed" ? "tag bad" : "tag"}>
         {job.state}
-        {job.total > 0 && ` ${whole(job.done)} of ${whole(job.total)}`}
+        {job.total > 0 && ` ${wholeNumber(job.done)} of ${wholeNumber(job.total)}`}
       </span>
       {job.actions.includes("retry") ? (
         <button

@@ -37,26 +37,26 @@ export function Keys({
   onChanged: () => void;
 }) {
   const { act, failure } = useAction();
-  const made = ({ secret }: Schemas["NewKey"]) => (onSecret(secret), onChanged());
-  const names = new Map(users.map((each) => [each.id, each.name]));
+  const onKey = ({ secret }: Schemas["NewKey"]) => (onSecret(secret), onChanged());
+  const names = new Map(users.map((user) => [user.id, user.name]));
   return (
     <section aria-label="API keys">
       <h2>API keys</h2>
-      <NewKey users={users} onCreate={(body) => act(() => api.createKey(body), made)} />
+      <NewKey users={users} onCreate={(body) => act(() => api.createKey(body), onKey)} />
       <Failure text={failure} />
       <ul class="list after">
-        {keys.map((each) => (
-          <li key={each.id} class="operations-key">
+        {keys.map((key) => (
+          <li key={key.id} class="operations-key">
             <span class="operations-title">
-              <b>{each.label || "no label"}</b> <span class="small dim">{names.get(each.user)}</span>
-              <span class="tiny dim mono block-line">{each.id}</span>
+              <b>{key.label || "no label"}</b> <span class="small dim">{names.get(key.user)}</span>
+              <span class="tiny dim mono block-line">{key.id}</span>
             </span>
             <span class="small dim">
-              {each.scopes.join(", ")}
-              {each.origin !== null && <span class="block-line">writes as {new Map(ORIGINS).get(each.origin)}</span>}
+              {key.scopes.join(", ")}
+              {key.origin !== null && <span class="block-line">writes as {new Map(ORIGINS).get(key.origin)}</span>}
             </span>
-            <span class="small dim">{used(each)}</span>
-            {each.revoked === null ? <Change of={each} made={made} onChanged={onChanged} /> : <span class="tag">revoked</span>}
+            <span class="small dim">{lastUseOf(key)}</span>
+            {key.revoked === null ? <Change of={key} onKey={onKey} onChanged={onChanged} /> : <span class="tag">revoked</span>}
           </li>
         ))}
       </ul>
@@ -64,14 +64,14 @@ export function Keys({
   );
 }
 
-function used(key: Key): string {
+function lastUseOf(key: Key): string {
   const last = key.last_used === null ? "never used" : `used ${day(key.last_used)}`;
   if (key.expires === null) return last;
   return `${last}, ${new Date(key.expires) < new Date() ? "expired" : "expires"} ${day(key.expires)}`;
 }
 
 /** Replaces or revokes a key, once it is confirmed. */
-function Change({ of, made, onChanged }: { of: Key; made: (key: Schemas["NewKey"]) => void; onChanged: () => void }) {
+function Change({ of, onKey, onChanged }: { of: Key; onKey: (key: Schemas["NewKey"]) => void; onChanged: () => void }) {
   const name = of.label || of.id;
   return (
     <span class="cluster">
@@ -80,7 +80,7 @@ function Change({ of, made, onChanged }: { of: Key; made: (key: Schemas["NewKey"
         name={`Rotate ${name}`}
         title={`Replace the key ${name}?`}
         confirm="Replace the key"
-        run={() => api.rotateKey({ key: of.id }).then(made)}
+        run={() => api.rotateKey({ key: of.id }).then(onKey)}
         onDone={onChanged}
       >
         <p>A new key takes its place; sessions and programs with the old one end, yours too if you logged in with it.</p>
@@ -105,7 +105,7 @@ function NewKey({ users, onCreate }: { users: readonly User[]; onCreate: (body: 
   const [expires, until] = useState("");
   const [origin, setOrigin] = useState<Origin | "">("");
   const toggle = (scope: Scope) =>
-    allow(scopes.includes(scope) ? scopes.filter((each) => each !== scope) : [...scopes, scope]);
+    allow(scopes.includes(scope) ? scopes.filter((other) => other !== scope) : [...scopes, scope]);
   return (
     <form
       class="cluster after"
@@ -124,8 +124,8 @@ function NewKey({ users, onCreate }: { users: readonly User[]; onCreate: (body: 
         <label class="small dim">
           for{" "}
           <select class="pick" value={user} onChange={(event) => choose(event.currentTarget.value)}>
-            {users.map((each) => (
-              <option key={each.id}>{each.name}</option>
+            {users.map((user) => (
+              <option key={user.id}>{user.name}</option>
             ))}
           </select>
         </label>
@@ -152,8 +152,8 @@ function NewKey({ users, onCreate }: { users: readonly User[]; onCreate: (body: 
           onChange={(event) => setOrigin(event.currentTarget.value as Origin | "")}
         >
           <option value="">its user</option>
-          {ORIGINS.slice(1).map(([each, name]) => (
-            <option key={each} value={each}>
+          {ORIGINS.slice(1).map(([origin, name]) => (
+            <option key={origin} value={origin}>
               {name}
             </option>
           ))}

@@ -4,7 +4,7 @@ import { api, type Schemas } from "../../api/client";
 import { ifAllowed, inCollections, readPages } from "../../api/lists";
 import { person } from "../../session";
 import { useFields } from "../../ui/address";
-import { counted, whole } from "../../ui/format";
+import { counted, wholeNumber } from "../../ui/format";
 import { hasEnded } from "../../ui/job";
 import { Show, useLoad } from "../../ui/load";
 import { Jobs, STATES, type State } from "./jobs";
@@ -18,12 +18,12 @@ const IDLE_MS = 15_000;
 
 export function Overview() {
   const [fields, setFields] = useFields();
-  const state = STATES.find((each) => each === fields.get("state"));
-  const [wanted, want] = useState(JOBS);
+  const state = STATES.find((state) => state === fields.get("state"));
+  const [count, setCount] = useState(JOBS);
   const status = useLoad((signal) => api.status({}, { signal }), []);
-  const held = useLoad(quarantined, []);
-  const jobs = useLoad((signal) => readJobs(wanted, state, signal), [wanted, state]);
-  const running = jobs.data?.rows.some((each) => !hasEnded(each)) ?? false;
+  const quarantine = useLoad(quarantined, []);
+  const jobs = useLoad((signal) => readJobs(count, state, signal), [count, state]);
+  const running = jobs.data?.rows.some((job) => !hasEnded(job)) ?? false;
   useEffect(() => {
     const again = () => {
       if (document.hidden) return;
@@ -35,18 +35,18 @@ export function Overview() {
   }, [running]);
   return (
     <Show of={{ ...status, busy: false }} what="the status">
-      {(found) => (
+      {(report) => (
         <>
-          <Needs collections={found.collections} failed={jobs.data?.counts["failed"] ?? 0} held={held.data ?? []} />
-          <Storage status={found} />
+          <Needs collections={report.collections} failed={jobs.data?.counts["failed"] ?? 0} quarantine={quarantine.data ?? []} />
+          <Storage status={report} />
           <Show of={{ ...jobs, busy: false }} what="the jobs">
             {({ rows, next, counts }) => (
               <Jobs
                 jobs={rows}
                 counts={counts}
                 state={state}
-                onState={(each) => setFields({ state: each })}
-                more={next === null ? undefined : () => want(wanted + JOBS)}
+                onState={(newState) => setFields({ state: newState })}
+                more={next === null ? undefined : () => setCount(count + JOBS)}
                 reload={jobs.reload}
               />
             )}
@@ -59,9 +59,9 @@ export function Overview() {
 }
 
 /** The newest jobs, of one state or of all, and how many there are of each. */
-async function readJobs(wanted: number, state: State | undefined, signal: AbortSignal) {
+async function readJobs(count: number, state: State | undefined, signal: AbortSignal) {
   const [page, report] = await Promise.all([
-    readPages(wanted, MAX_JOBS, async (limit, after) => {
+    readPages(count, MAX_JOBS, async (limit, after) => {
       const query = { limit, after, ...(state === undefined ? {} : { state }) };
       const { jobs, next } = await api.listJobs(query, { signal });
       return { rows: jobs, next };
@@ -75,24 +75,24 @@ async function readJobs(wanted: number, state: State | undefined, signal: AbortS
 const quarantined = (signal: AbortSignal): Promise<string[]> =>
   inCollections(signal, async (collection) => {
     const page = api.listQuarantined({ collection, limit: 1 }, { signal });
-    const found = await ifAllowed(page.then(({ documents }) => documents));
-    return found.length > 0 ? [collection] : [];
+    const quarantinedDocuments = await ifAllowed(page.then(({ documents }) => documents));
+    return quarantinedDocuments.length > 0 ? [collection] : [];
   });
 
 /** What needs a person, each with a link to where it is mended. */
 function Needs({
   collections,
   failed,
-  held,
+  quarantine,
 }: {
   collections: readonly Collection[];
   failed: number;
   /** Names of collections with quarantined texts. */
-  held: readonly string[];
+  quarantine: readonly string[];
 }) {
   const needs: (readonly [string, string])[] = [];
   if (failed > 0) needs.push([`${counted(failed, "job")} failed`, "/operations?state=failed"]);
-  for (const name of held) {
+  for (const name of quarantine) {
     const review = `/operations?part=quarantine&collection=${encodeURIComponent(name)}`;
     needs.push([`quarantined texts of ${name} wait for your review`, review]);
   }
@@ -138,7 +138,7 @@ const rowId = (collection: string): string => `stored-${encodeURIComponent(colle
 
 function Storage({ status }: { status: Schemas["Status"] }) {
   const { collections } = status;
-  const most = Math.max(...collections.map((each) => each.chunks), 1);
+  const most = Math.max(...collections.map((collection) => collection.chunks), 1);
   if (collections.length === 0) return <p class="sub">There is no collection that you may read completely.</p>;
   return (
     <section>
@@ -146,25 +146,25 @@ function Storage({ status }: { status: Schemas["Status"] }) {
       <p class="sub small">
         {status.path !== "" && (
           <>
-            {whole(status.bytes)} bytes in <span class="mono">{status.path}</span>.{" "}
+            {wholeNumber(status.bytes)} bytes in <span class="mono">{status.path}</span>.{" "}
           </>
         )}
         Version {status.version}. Bars are passages, to scale.
       </p>
       <ul class="list after">
-        {collections.map((each) => (
-          <li key={each.name} id={rowId(each.name)} class="stored" tabIndex={-1}>
-            <b class="ellipsis">{each.name}</b>
-            <span class="meter" style={{ width: `${(each.chunks / most) * 100}%` }} />
-            <span class="small num">{counted(each.chunks, "passage")}</span>
-            <span class="small num dim">{counted(each.documents, "document")}</span>
-            <span class="small num dim">index {counted(each.index.bytes, "byte")}</span>
-            <span class="small dim ellipsis">{each.space ?? "no vectors"}</span>
-            {each.fault !== null ? (
+        {collections.map((collection) => (
+          <li key={collection.name} id={rowId(collection.name)} class="stored" tabIndex={-1}>
+            <b class="ellipsis">{collection.name}</b>
+            <span class="meter" style={{ width: `${(collection.chunks / most) * 100}%` }} />
+            <span class="small num">{counted(collection.chunks, "passage")}</span>
+            <span class="small num dim">{counted(collection.documents, "document")}</span>
+            <span class="small num dim">index {counted(collection.index.bytes, "byte")}</span>
+            <span class="small dim ellipsis">{collection.space ?? "no vectors"}</span>
+            {collection.fault !== null ? (
               <span class="tag bad">index cannot be used</span>
             ) : (
-              <span class={each.lag > 0 ? "tag" : "small dim"}>
-                {each.lag > 0 ? `${whole(each.lag)} behind` : "index up to date"}
+              <span class={collection.lag > 0 ? "tag" : "small dim"}>
+                {collection.lag > 0 ? `${wholeNumber(collection.lag)} behind` : "index up to date"}
               </span>
             )}
           </li>
@@ -176,18 +176,18 @@ function Storage({ status }: { status: Schemas["Status"] }) {
 
 /** Compares the indexes with the records, on request: it reads everything. */
 function Check() {
-  const [asked, ask] = useState(0);
-  const report = useLoad((signal) => (asked === 0 ? undefined : api.check({}, { signal })), [asked]);
+  const [checkCount, setCheckCount] = useState(0);
+  const report = useLoad((signal) => (checkCount === 0 ? undefined : api.check({}, { signal })), [checkCount]);
   return (
     <section class="panel">
       <div class="row">
         <h2>Check</h2>
-        <button class="btn" type="button" disabled={report.busy} onClick={() => ask(asked + 1)}>
+        <button class="btn" type="button" disabled={report.busy} onClick={() => setCheckCount(checkCount + 1)}>
           {report.busy ? "Checking …" : "Check now"}
         </button>
       </div>
       <p class="sub small">Compares the indexes with the records, and checks the database. Nothing is repaired.</p>
-      {asked > 0 && (
+      {checkCount > 0 && (
         <Show of={report} what="the report">
           {({ clean, records, index }) => (
             <>
@@ -205,7 +205,7 @@ function Check() {
                     <dd>
                       {problems.length === 0
                         ? "clean"
-                        : problems.map((each) => `passage ${each.chunk} is ${each.problem}: ${each.detail}`).join("; ")}
+                        : problems.map((problem) => `passage ${problem.chunk} is ${problem.problem}: ${problem.detail}`).join("; ")}
                     </dd>
                   </div>
                 ))}

@@ -73,7 +73,7 @@ function Accounts() {
       {({ keys, sessions, invitations, users, groups }) => (
         <>
           <h1>
-            {counted(keys.filter((each) => each.revoked === null).length, "API key")}
+            {counted(keys.filter((key) => key.revoked === null).length, "API key")}
             {owner() && `, ${counted(users.length, "user")}, ${counted(groups.length, "group")}`}
           </h1>
           {owner() && <Users users={users} onLink={showLink} onChanged={loaded.reload} />}
@@ -152,20 +152,20 @@ function Users({
       />
       <Failure text={failure} />
       <ul class="list after">
-        {users.map((each) => (
-          <li key={each.id} class="row operations-user">
+        {users.map((user) => (
+          <li key={user.id} class="row operations-user">
             <span class="operations-title">
-              <b>{each.name}</b> {each.owner && <span class="tag">owner</span>}{" "}
-              {each.disabled && <span class="tag bad">disabled</span>}
+              <b>{user.name}</b> {user.owner && <span class="tag">owner</span>}{" "}
+              {user.disabled && <span class="tag bad">disabled</span>}
             </span>
-            {!each.owner && (
+            {!user.owner && (
               <span class="cluster">
-                {!each.disabled && (
+                {!user.disabled && (
                   <button
                     class="btn compact"
                     type="button"
-                    aria-label={`Invite ${each.name}`}
-                    onClick={() => invite(each)}
+                    aria-label={`Invite ${user.name}`}
+                    onClick={() => invite(user)}
                   >
                     Invite
                   </button>
@@ -173,12 +173,12 @@ function Users({
                 <button
                   class="btn compact"
                   type="button"
-                  aria-label={`${each.disabled ? "Enable" : "Disable"} ${each.name}`}
-                  onClick={() => disable(each)}
+                  aria-label={`${user.disabled ? "Enable" : "Disable"} ${user.name}`}
+                  onClick={() => disable(user)}
                 >
-                  {each.disabled ? "Enable" : "Disable"}
+                  {user.disabled ? "Enable" : "Disable"}
                 </button>
-                <DeleteUser user={each} others={users.filter((other) => other !== each)} onChanged={onChanged} />
+                <DeleteUser user={user} others={users.filter((other) => other !== user)} onChanged={onChanged} />
               </span>
             )}
           </li>
@@ -204,9 +204,9 @@ function DeleteUser({ user, others, onChanged }: { user: User; others: readonly 
         <span class="label">Collections and jobs of {user.name} go to</span>
         <select class="pick operations-name" value={follower} onChange={(event) => choose(event.currentTarget.value)}>
           <option value="">nobody, there are none</option>
-          {others.map((each) => (
-            <option key={each.id} value={each.id}>
-              {each.name}
+          {others.map((user) => (
+            <option key={user.id} value={user.id}>
+              {user.name}
             </option>
           ))}
         </select>

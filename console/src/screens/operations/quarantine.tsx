@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { api, type Schemas } from "../../api/client";
 import { readPages } from "../../api/lists";
 import { ConfirmButton } from "../../ui/action";
-import { counted, instant, whole } from "../../ui/format";
+import { counted, instant, wholeNumber } from "../../ui/format";
 import { Show, State, useLoad } from "../../ui/load";
 import { DeleteDialog } from "../../ui/receipt";
 import { TrustLabel } from "../../window/trust";
@@ -31,17 +31,17 @@ export function Quarantine() {
 }
 
 function Review({ collection }: { collection: string }) {
-  const [wanted, want] = useState(PAGE);
+  const [count, setCount] = useState(PAGE);
   const loaded = useLoad(
     async (signal) => {
-      const held = await readPages(wanted, PAGE, async (limit, after) => {
+      const pages = await readPages(count, PAGE, async (limit, after) => {
         const page = await api.listQuarantined({ collection, limit, after }, { signal });
         return { rows: page.documents, next: page.next };
       });
       const sources = await api.listSources({ collection }, { signal });
-      return { ...held, sources: new Map(sources.map((each) => [each.id, each.name])) };
+      return { ...pages, sources: new Map(sources.map((source) => [source.id, source.name])) };
     },
-    [wanted],
+    [count],
   );
   if (loaded.error?.status === 403) {
     return (
@@ -64,15 +64,15 @@ function Review({ collection }: { collection: string }) {
             manager releases it. A released text keeps its level.
           </p>
           <ol class="held-list after" aria-label="Quarantined texts">
-            {rows.map((each) => (
-              <li key={each.id}>
-                <HeldText held={each} source={sources.get(each.source) ?? ""} onDone={loaded.reload} />
+            {rows.map((row) => (
+              <li key={row.id}>
+                <HeldText heldDocument={row} source={sources.get(row.source) ?? ""} onDone={loaded.reload} />
               </li>
             ))}
           </ol>
           {next !== null && (
             <p class="cluster after">
-              <button class="btn" type="button" onClick={() => want(wanted + PAGE)}>
+              <button class="btn" type="button" onClick={() => setCount(count + PAGE)}>
                 Load more
               </button>
             </p>
@@ -83,31 +83,31 @@ function Review({ collection }: { collection: string }) {
   );
 }
 
-function HeldText({ held, source, onDone }: { held: Held; source: string; onDone: () => void }) {
+function HeldText({ heldDocument, source, onDone }: { heldDocument: Held; source: string; onDone: () => void }) {
   const [deleting, remove] = useState(false);
-  const name = held.title || held.key;
+  const name = heldDocument.title || heldDocument.key;
   return (
     <article class="panel held" aria-label={name}>
       <div class="held-why">
-        <span class="tag">{held.pattern.replaceAll("_", " ")}</span>
-        <span>{PATTERNS.get(held.pattern) ?? "It matches this attack pattern."}</span>
+        <span class="tag">{heldDocument.pattern.replaceAll("_", " ")}</span>
+        <span>{PATTERNS.get(heldDocument.pattern) ?? "It matches this attack pattern."}</span>
       </div>
       <div class="held-head">
         <div>
           <h2>{name}</h2>
           <p class="small dim">
-            {source === "" ? held.key : `${source} / ${held.key}`}
-            {held.author !== null && ` · ${held.author}`} · {instant(held.recorded)}
+            {source === "" ? heldDocument.key : `${source} / ${heldDocument.key}`}
+            {heldDocument.author !== null && ` · ${heldDocument.author}`} · {instant(heldDocument.recorded)}
           </p>
         </div>
-        <TrustLabel origin={held.origin} trust={held.trust} />
+        <TrustLabel origin={heldDocument.origin} trust={heldDocument.trust} />
       </div>
       <p class="text held-text" tabIndex={0} role="region" aria-label={`Text of ${name}`}>
-        {held.text}
+        {heldDocument.text}
       </p>
-      {Object.keys(held.metadata).length > 0 && (
+      {Object.keys(heldDocument.metadata).length > 0 && (
         <dl class="receipt" aria-label={`Metadata of ${name}`}>
-          {Object.entries(held.metadata).map(([field, value]) => (
+          {Object.entries(heldDocument.metadata).map(([field, value]) => (
             <div key={field}>
               <dt class="dim">{field}</dt>
               <dd>{JSON.stringify(value)}</dd>
@@ -121,11 +121,11 @@ function HeldText({ held, source, onDone }: { held: Held; source: string; onDone
           name={`Release ${name}`}
           title={`Release ${name}?`}
           danger={false}
-          run={() => api.releaseQuarantined({ document: held.id })}
+          run={() => api.releaseQuarantined({ document: heldDocument.id })}
           onDone={onDone}
         >
           <p>
-            From now on, searches and windows have it, at the level “{held.trust}”. The release is noted in the audit log.
+            From now on, searches and windows have it, at the level “{heldDocument.trust}”. The release is noted in the audit log.
           </p>
         </ConfirmButton>
         <button class="btn compact danger" type="button" aria-label={`Delete ${name}`} onClick={() => remove(true)}>
@@ -135,10 +135,10 @@ function HeldText({ held, source, onDone }: { held: Held; source: string; onDone
       {deleting && (
         <DeleteDialog
           title={`Delete ${name}?`}
-          preview={{ document: held.key, pattern: held.pattern, characters: whole(Array.from(held.text).length) }}
+          preview={{ document: heldDocument.key, pattern: heldDocument.pattern, characters: wholeNumber(Array.from(heldDocument.text).length) }}
           remove={async (purge) => {
-            const receipt = await api.deleteDocument({ document: held.id, purge });
-            return { document: held.key, id: held.id, ...receipt };
+            const receipt = await api.deleteDocument({ document: heldDocument.id, purge });
+            return { document: heldDocument.key, id: heldDocument.id, ...receipt };
           }}
           onClose={(deleted) => {
             remove(false);

@@ -1,5 +1,5 @@
 import { api } from "../../api/client";
-import { counted, instant, milliseconds, whole } from "../../ui/format";
+import { counted, instant, milliseconds, wholeNumber } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
 
 const HOURS = 24;
@@ -17,22 +17,22 @@ export function Requests() {
   return (
     <Show of={loaded} what="the requests">
       {({ totals, newest }) => {
-        const all = totals.reduce((sum, each) => sum + each.requests, 0);
+        const all = totals.reduce((sum, total) => sum + total.requests, 0);
         return (
           <>
             <h1>{counted(all, "request")} to model providers in the last 24 hours</h1>
             {all === 0 && <p class="sub">The built-in models run in this process, and make no requests.</p>}
             <ul class="list after">
-              {totals.map((each) => (
-                <li key={`${each.kind}/${each.model}`} class="requests-row">
+              {totals.map((total) => (
+                <li key={`${total.kind}/${total.model}`} class="requests-row">
                   <span>
-                    <b>{each.model}</b> <span class="small dim">{each.kind}</span>
+                    <b>{total.model}</b> <span class="small dim">{total.kind}</span>
                   </span>
-                  <span class="small num">{counted(each.requests, "request")}</span>
-                  <span class="small num">{counted(each.tokens, "token")}</span>
-                  <span class="small num dim">{milliseconds(each.mean_latency)} on average</span>
-                  <span class={each.errors > 0 ? "tag bad" : "small dim"}>
-                    {each.errors > 0 ? `${whole(each.errors)} failed, ${each.error_rate} %` : "none failed"}
+                  <span class="small num">{counted(total.requests, "request")}</span>
+                  <span class="small num">{counted(total.tokens, "token")}</span>
+                  <span class="small num dim">{milliseconds(total.mean_latency)} on average</span>
+                  <span class={total.errors > 0 ? "tag bad" : "small dim"}>
+                    {total.errors > 0 ? `${wholeNumber(total.errors)} failed, ${total.error_rate} %` : "none failed"}
                   </span>
                 </li>
               ))}
@@ -41,16 +41,16 @@ export function Requests() {
               <section>
                 <h2>The newest</h2>
                 <ul class="list after">
-                  {newest.map((each) => (
-                    <li key={each.id} class="requests-row">
+                  {newest.map((request) => (
+                    <li key={request.id} class="requests-row">
                       <span>
-                        <b>{each.model}</b> <span class="small dim">{each.kind}</span>
-                        {each.error !== null && <span class="failed block-line">{each.error}</span>}
+                        <b>{request.model}</b> <span class="small dim">{request.kind}</span>
+                        {request.error !== null && <span class="failed block-line">{request.error}</span>}
                       </span>
-                      <span class="small num">{counted(each.inputs, "text")}</span>
-                      <span class="small num">{counted(each.tokens, "token")}</span>
-                      <span class="small num dim">{milliseconds(each.latency)}</span>
-                      <span class="small dim">{instant(each.created)}</span>
+                      <span class="small num">{counted(request.inputs, "text")}</span>
+                      <span class="small num">{counted(request.tokens, "token")}</span>
+                      <span class="small num dim">{milliseconds(request.latency)}</span>
+                      <span class="small dim">{instant(request.created)}</span>
                     </li>
                   ))}
                 </ul>

@@ -32,7 +32,7 @@ function literal(value: unknown): string {
   if (value === null) return "None";
   if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
   if (typeof value === "object") {
-    return `{${Object.entries(value as object).map(([key, each]) => `${literal(key)}: ${literal(each)}`).join(", ")}}`;
+    return `{${Object.entries(value as object).map(([key, member]) => `${literal(key)}: ${literal(member)}`).join(", ")}}`;
   }
   return JSON.stringify(value);
 }
@@ -88,10 +88,10 @@ function cli(settings: Settings): string {
     ["--retriever", settings.retrievers === "both" ? "" : settings.retrievers],
     ["--profile", settings.profile === "default" ? "" : settings.profile],
   ];
-  const given = options.filter(([, value]) => value !== "").map(([name, value]) => `${name} ${shell(value)}`);
-  given.push("--count-query");
-  if (!settings.rerank) given.push("--no-rerank");
-  return [`conspectus context ${quoted(settings.query)}`, ...given].join(" \\\n  ");
+  const usedOptions = options.filter(([, value]) => value !== "").map(([name, value]) => `${name} ${shell(value)}`);
+  usedOptions.push("--count-query");
+  if (!settings.rerank) usedOptions.push("--no-rerank");
+  return [`conspectus context ${quoted(settings.query)}`, ...usedOptions].join(" \\\n  ");
 }
 
 const shell = (text: string): string => (/^[\w./:-]+$/.test(text) ? text : quoted(text));

@@ -1,6 +1,6 @@
 import { useMemo, useRef } from "preact/hooks";
 import { api } from "../../api/client";
-import { counted, whole } from "../../ui/format";
+import { counted, wholeNumber } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
 import { useLoad, type Loaded } from "../../ui/load";
 import { isIn, passagesOf, type Window } from "../../window/anatomy";
@@ -20,15 +20,15 @@ interface Compared {
 }
 
 /** The second window, and what of the first is not in it. */
-export function useComparison(settings: Settings, other: Other, kept: string, window: Window) {
-  const changed = otherSettings(settings, other, kept);
+export function useComparison(settings: Settings, other: Other, savedSettings: string, window: Window) {
+  const changed = otherSettings(settings, other, savedSettings);
   const loaded = useLoad(
     (signal) =>
       changed === undefined ? undefined : api.explain(bodyOf(changed), { signal }),
     [JSON.stringify(changed)],
   );
-  const found = changed === undefined ? undefined : loaded.data;
-  const marks = useMemo(() => (found === undefined ? undefined : differences(window, found)), [window, found]);
+  const otherWindow = changed === undefined ? undefined : loaded.data;
+  const marks = useMemo(() => (otherWindow === undefined ? undefined : differences(window, otherWindow)), [window, otherWindow]);
   const compared: Compared | undefined =
     changed === undefined
       ? undefined
@@ -45,7 +45,7 @@ export function useComparison(settings: Settings, other: Other, kept: string, wi
 const ONLY_HERE = "only here";
 const ONLY_THERE = "only in the other";
 
-const chunksIn = (window: Window): ReadonlySet<number> => new Set(window.trace.filter(isIn).map((each) => each.chunk));
+const chunksIn = (window: Window): ReadonlySet<number> => new Set(window.trace.filter(isIn).map((entry) => entry.chunk));
 
 function differences(window: Window, other: Window): Map<number, string> {
   const [here, there] = [chunksIn(window), chunksIn(other)];
@@ -58,16 +58,16 @@ function differences(window: Window, other: Window): Map<number, string> {
 /** The numbers of passages of which the other window has all chunks. */
 function sharedBy(window: Window, other: Window): ReadonlySet<number> {
   const there = chunksIn(other);
-  const shared = passagesOf(window).filter((each) => each.entries.every((entry) => there.has(entry.chunk)));
-  return new Set(shared.map((each) => each.number));
+  const shared = passagesOf(window).filter((passage) => passage.entries.every((entry) => there.has(entry.chunk)));
+  return new Set(shared.map((passage) => passage.number));
 }
 
 const count = (marks: ReadonlyMap<number, string> | undefined, mark: string): number =>
-  [...(marks?.values() ?? [])].filter((each) => each === mark).length;
+  [...(marks?.values() ?? [])].filter((passageMark) => passageMark === mark).length;
 
-function otherSettings(settings: Settings, other: Other, kept: string): Settings | undefined {
+function otherSettings(settings: Settings, other: Other, savedSettings: string): Settings | undefined {
   if (other === "") return undefined;
-  if (other === "kept") return settingsOf(new URLSearchParams(kept));
+  if (other === "kept") return settingsOf(new URLSearchParams(savedSettings));
   if (other === "keyword" || other === "vector" || other === "both") return { ...settings, retrievers: other };
   return { ...settings, maxTokens: Number(other) };
 }
@@ -94,10 +94,10 @@ const NAMES: readonly (readonly [keyof Settings, string])[] = [
 ];
 
 function changesOf(one: Settings, other: Settings): string[] {
-  const shown = (value: Settings[keyof Settings]) =>
-    typeof value === "number" ? whole(value) : String(value) || "none";
+  const formatSetting = (value: Settings[keyof Settings]) =>
+    typeof value === "number" ? wholeNumber(value) : String(value) || "none";
   return NAMES.filter(([key]) => one[key] !== other[key]).map(
-    ([key, name]) => `${name}: ${shown(one[key])} here, ${shown(other[key])} there`,
+    ([key, name]) => `${name}: ${formatSetting(one[key])} here, ${formatSetting(other[key])} there`,
   );
 }
 
@@ -106,7 +106,7 @@ function nameOf(other: Other): string {
   if (other === "vector") return "meaning alone";
   if (other === "both") return "words and meaning";
   if (other === "kept") return "the kept settings";
-  return `${whole(Number(other))} tokens`;
+  return `${wholeNumber(Number(other))} tokens`;
 }
 
 /** Both windows side by side: what only one of them has is green, what both have is pale. */
@@ -124,16 +124,16 @@ export function Comparison({ window, comparison }: { window: Window; comparison:
     <section class="compared" aria-label="Comparison">
       <h2>Side by side</h2>
       <p class="sub">
-        With <b>{compared.name}</b>: {whole(other.tokens)} tokens,{" "}
+        With <b>{compared.name}</b>: {wholeNumber(other.tokens)} tokens,{" "}
         {compared.gained === 0 && compared.lost === 0
           ? "the same candidates."
-          : `${counted(compared.gained, "candidate")} more and ${whole(compared.lost)} fewer.`}{" "}
+          : `${counted(compared.gained, "candidate")} more and ${wholeNumber(compared.lost)} fewer.`}{" "}
         {compared.changes.length === 0 && "The settings are the same: change any of them above."}
       </p>
       <ul class="cluster after" aria-label="What differs">
-        {compared.changes.map((each) => (
-          <li key={each} class="change">
-            {each}
+        {compared.changes.map((change) => (
+          <li key={change} class="change">
+            {change}
           </li>
         ))}
       </ul>
@@ -166,21 +166,21 @@ export function ComparePicker({
 }) {
   const select = useRef<HTMLSelectElement>(null);
   useKeys({ c: () => select.current?.focus() });
-  const ways = (["both", "keyword", "vector"] as const).filter((each) => each !== settings.retrievers);
+  const ways = (["both", "keyword", "vector"] as const).filter((way) => way !== settings.retrievers);
   return (
     <label class="small dim">
       Compare with{" "}
       <select ref={select} class="pick" value={other} onChange={(event) => onOther(event.currentTarget.value as Other)}>
         <option value="">nothing</option>
         <option value="kept">{other === "kept" ? "the kept settings" : "these settings, to change some"}</option>
-        {ways.map((each) => (
-          <option key={each} value={each}>
-            {nameOf(each)}
+        {ways.map((way) => (
+          <option key={way} value={way}>
+            {nameOf(way)}
           </option>
         ))}
-        {BUDGETS.filter((each) => each !== settings.maxTokens).map((each) => (
-          <option key={each} value={String(each)}>
-            {whole(each)} tokens
+        {BUDGETS.filter((budget) => budget !== settings.maxTokens).map((budget) => (
+          <option key={budget} value={String(budget)}>
+            {wholeNumber(budget)} tokens
           </option>
         ))}
       </select>

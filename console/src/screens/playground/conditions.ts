@@ -66,7 +66,7 @@ type Json = Record<string, unknown>;
 
 /** The JSON of a filter; conditions without a value are left out, and without any it is empty. */
 export function filterOf({ any, rows }: Conditions): string {
-  const parts = rows.flatMap((each) => partOf(each) ?? []);
+  const parts = rows.flatMap((row) => partOf(row) ?? []);
   if (parts.length === 0) return "";
   return JSON.stringify(parts.length === 1 ? parts[0] : { [any ? "or" : "and"]: parts });
 }
@@ -82,7 +82,7 @@ function partOf({ field: name, key, test, value }: Condition): Json | undefined 
     return name === "occurred" ? { overlaps: { [test]: time } } : { field, [test]: { time } };
   }
   const typed = name === METADATA || NUMBERS.has(name) ? scalarOf : plainTextOf;
-  if (test === "in") return { field, in: value.split(",").map((each) => typed(each.trim())) };
+  if (test === "in") return { field, in: value.split(",").map((text) => typed(text.trim())) };
   if (test === "ne") return { not: { field, eq: typed(value) } };
   return { field, [test]: typed(value) };
 }
@@ -122,7 +122,7 @@ export function conditionsOf(filter: string): Conditions | undefined {
   const any = Array.isArray(value["or"]);
   const parts = only(value, "and") ?? only(value, "or") ?? [value];
   const rows = parts.map(rowOf);
-  return rows.every((each) => each !== undefined) ? { any, rows } : undefined;
+  return rows.every((row) => row !== undefined) ? { any, rows } : undefined;
 }
 
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -139,11 +139,11 @@ function rowOf(part: unknown): Condition | undefined {
     if (inner?.test === "eq") return { ...inner, test: "ne" };
     return inner?.test === "exists" ? { ...inner, test: "missing" } : undefined;
   }
-  if (isObject(part["overlaps"])) return timed({ field: "occurred", key: "" }, part["overlaps"]);
+  if (isObject(part["overlaps"])) return timeCondition({ field: "occurred", key: "" }, part["overlaps"]);
   const named = fieldOf(part["field"]);
   if (named === undefined) return undefined;
   const { field: _, ...rest } = part;
-  if (isTime(named.field) && !("exists" in rest)) return timed(named, rest);
+  if (isTime(named.field) && !("exists" in rest)) return timeCondition(named, rest);
   const [[test, value] = [], more] = Object.entries(rest);
   if (test === undefined || more !== undefined || !(test in TESTS)) return undefined;
   if (test === "exists") return { ...named, test, value: "" };
@@ -153,11 +153,11 @@ function rowOf(part: unknown): Condition | undefined {
 
 function listOf(values: readonly unknown[]): string | undefined {
   const texts = values.map(textOf);
-  return texts.every((each) => each !== undefined && !each.includes(",")) ? texts.join(", ") : undefined;
+  return texts.every((text) => text !== undefined && !text.includes(",")) ? texts.join(", ") : undefined;
 }
 
-function timed(named: { field: string; key: string }, given: Json): Condition | undefined {
-  const [[test, value] = [], more] = Object.entries(given);
+function timeCondition(named: { field: string; key: string }, bound: Json): Condition | undefined {
+  const [[test, value] = [], more] = Object.entries(bound);
   const time = isObject(value) ? value["time"] : value;
   if ((test !== "from" && test !== "to") || more !== undefined || typeof time !== "string") return undefined;
   const moment = new Date(time);
@@ -174,5 +174,5 @@ function fieldOf(field: unknown): { field: string; key: string } | undefined {
   if (!Array.isArray(steps)) return undefined;
   const [first, key, more] = steps as unknown[];
   if (first === METADATA) return typeof key === "string" && more === undefined ? { field: METADATA, key } : undefined;
-  return key === undefined && FIELDS.some((each) => each === first) ? { field: String(first), key: "" } : undefined;
+  return key === undefined && FIELDS.some((field) => field === first) ? { field: String(first), key: "" } : undefined;
 }

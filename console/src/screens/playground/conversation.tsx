@@ -1,5 +1,5 @@
 import { api } from "../../api/client";
-import { counted, whole } from "../../ui/format";
+import { counted, wholeNumber } from "../../ui/format";
 import { sharesOf, type Window } from "../../window/anatomy";
 import { bodyOf, type Settings } from "./settings";
 
@@ -11,7 +11,7 @@ const REASONS = new Map([
 ]);
 
 /** The window of the last of several questions, each of which begins with the window of the one before. */
-export async function explainedInTurn(settings: Settings, signal: AbortSignal): Promise<Window> {
+export async function explainInTurn(settings: Settings, signal: AbortSignal): Promise<Window> {
   let previous: string | undefined;
   for (const query of settings.after) {
     const before = await api.explain({ ...bodyOf({ ...settings, query }), ...(previous && { previous }) }, { signal });
@@ -24,7 +24,7 @@ export async function explainedInTurn(settings: Settings, signal: AbortSignal): 
 export function StableBeginning({ window }: { window: Window }) {
   const plan = window.cache_plan;
   if (plan === null || plan === undefined) return null;
-  const total = window.parts.reduce((sum, each) => sum + each.tokens, 0) || 1;
+  const total = window.parts.reduce((sum, part) => sum + part.tokens, 0) || 1;
   const prompt = sharesOf(window.parts).prompt;
   return (
     <div class="stable-track" aria-hidden="true">
@@ -42,7 +42,7 @@ export function CachePlan({ window }: { window: Window }) {
   const gone = [...reasons].map(([reason, count]) => `${counted(count, "passage")} ${REASONS.get(reason) ?? reason}`);
   return (
     <p class="sub small" role="status">
-      <b>{whole(plan.stable_tokens)}</b> of its {counted(window.tokens, "token")} stand unchanged at the beginning, as after
+      <b>{wholeNumber(plan.stable_tokens)}</b> of its {counted(window.tokens, "token")} stand unchanged at the beginning, as after
       the question before: a model provider can take them from its cache.
       {gone.length > 0 && ` No longer at their place: ${gone.join(", ")}.`}
     </p>

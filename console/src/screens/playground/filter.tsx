@@ -36,17 +36,17 @@ export function FilterField({
 }) {
   const [form, choose] = useState<Form>(conditionsOf(filter) === undefined ? "json" : "rows");
   const readable = conditionsOf(filter);
-  const shown = readable === undefined ? "json" : form;
+  const mode = readable === undefined ? "json" : form;
   return (
     <fieldset class="filter">
       <legend class="label">Only where</legend>
       <div class="row">
-        <Segmented label="Form of the filter" options={FORMS} value={shown} onChange={choose} />
+        <Segmented label="Form of the filter" options={FORMS} value={mode} onChange={choose} />
         {readable === undefined && filterProblem(filter) === undefined && (
           <span class="small dim">This filter is nested, and can only be written as JSON.</span>
         )}
       </div>
-      {shown === "json" || readable === undefined ? (
+      {mode === "json" || readable === undefined ? (
         <Json filter={filter} onChange={onChange} />
       ) : (
         <Rows initial={readable} collection={collection} onChange={(next) => onChange(filterOf(next))} />
@@ -95,7 +95,7 @@ function Rows({
     onChange(changed);
   };
   const replace = (at: number, changes: Partial<Condition>) =>
-    change({ rows: rows.map((each, place) => (place === at ? { ...each, ...changes } : each)) });
+    change({ rows: rows.map((row, index) => (index === at ? { ...row, ...changes } : row)) });
   return (
     <>
       {rows.length > 1 && (
@@ -112,11 +112,11 @@ function Rows({
         </label>
       )}
       <ol aria-label="Conditions">
-        {rows.map((each, at) => (
+        {rows.map((row, at) => (
           <li key={at} class="condition">
-            <Field of={each} at={at} onChange={(changes) => replace(at, changes)} />
+            <Field of={row} at={at} onChange={(changes) => replace(at, changes)} />
             <Value
-              of={each}
+              of={row}
               at={at}
               sources={sources.data?.map(({ id, name }) => [id, name] as const) ?? []}
               onChange={(value) => replace(at, { value })}
@@ -125,7 +125,7 @@ function Rows({
               class="btn compact"
               type="button"
               aria-label={`Remove condition ${at + 1}`}
-              onClick={() => change({ rows: rows.filter((_, place) => place !== at) })}
+              onClick={() => change({ rows: rows.filter((_, index) => index !== at) })}
             >
               Remove
             </button>
@@ -142,7 +142,7 @@ function Rows({
 /** What a condition is about, and what it asks of it. */
 function Field({ of, at, onChange }: { of: Condition; at: number; onChange: (changes: Partial<Condition>) => void }) {
   const choose = (field: string) => {
-    const test = testsOf(field).find(([each]) => each === of.test)?.[0] ?? testsOf(field)[0]?.[0] ?? "exists";
+    const test = testsOf(field).find(([name]) => name === of.test)?.[0] ?? testsOf(field)[0]?.[0] ?? "exists";
     onChange({ field, test, value: "" });
   };
   return (
@@ -153,8 +153,8 @@ function Field({ of, at, onChange }: { of: Condition; at: number; onChange: (cha
         value={of.field}
         onChange={(event) => choose(event.currentTarget.value)}
       >
-        {[...FIELDS, METADATA].map((each) => (
-          <option key={each}>{each}</option>
+        {[...FIELDS, METADATA].map((field) => (
+          <option key={field}>{field}</option>
         ))}
       </select>
       {of.field === METADATA && (

@@ -16,7 +16,7 @@ import { Filled, Funnel } from "../../window/sentence";
 import { WindowMap } from "../../window/window-map";
 import { WindowText } from "../../window/window-text";
 import { ComparePicker, Comparison, keptOf, useComparison, type Other } from "./compare";
-import { CachePlan, explainedInTurn, StableBeginning } from "./conversation";
+import { CachePlan, explainInTurn, StableBeginning } from "./conversation";
 import { Judge } from "./judge";
 import { Question } from "./question";
 import { fieldsOf, settingsOf, type Settings } from "./settings";
@@ -25,20 +25,21 @@ import { Why } from "./why";
 export default function Playground() {
   const [fields, setFields] = useFields();
   const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
-  const given = settingsOf(fields);
-  const settings = { ...given, collection: given.collection || (usualOf(collections.data?.map((each) => each.name) ?? []) ?? "") };
+  const requested = settingsOf(fields);
+  const names = collections.data?.map((collection) => collection.name) ?? [];
+  const settings = { ...requested, collection: requested.collection || (usualOf(names) ?? "") };
   const change = (changes: Partial<Settings>) => setFields(fieldsOf(changes));
   return (
     <Show of={collections} what="the collections">
-      {(found) =>
-        found.length === 0 ? (
+      {(collectionList) =>
+        collectionList.length === 0 ? (
           <State title="Nothing is stored yet">
             <p class="sub">A collection holds documents, threads or memories. Add the first with:</p>
             <p class="mono">conspectus add FOLDER</p>
           </State>
         ) : (
           <>
-            <Question settings={settings} collections={found} onChange={change} />
+            <Question settings={settings} collections={collectionList} onChange={change} />
             {settings.query === "" ? (
               <State title="See what the model will see">
                 <p class="sub">
@@ -50,7 +51,7 @@ export default function Playground() {
                 settings={settings}
                 document={fields.get("document") ?? ""}
                 other={(fields.get("compare") ?? "") as Other}
-                kept={fields.get("kept") ?? ""}
+                savedSettings={fields.get("kept") ?? ""}
                 asText={fields.get("view") === "text"}
                 onChange={change}
                 onFields={setFields}
@@ -73,7 +74,7 @@ interface AnswerOf {
   document: string;
   other: Other;
   /** The settings that were kept to compare with. */
-  kept: string;
+  savedSettings: string;
   /** Whether the window is shown as its text. */
   asText: boolean;
   onChange: (changes: Partial<Settings>) => void;
@@ -84,9 +85,9 @@ function Answer({ settings, ...rest }: AnswerOf) {
   const body = JSON.stringify(settings);
   const answer = useLoad(
     async (signal) => {
-      const window = await explainedInTurn(settings, signal);
+      const window = await explainInTurn(settings, signal);
       const sources = await api.listSources({ collection: settings.collection }, { signal });
-      return { window, sources: new Map(sources.map((each) => [each.id, each.name])) };
+      return { window, sources: new Map(sources.map((source) => [source.id, source.name])) };
     },
     [body],
   );
@@ -115,7 +116,7 @@ function Anatomy({
   settings,
   document,
   other,
-  kept,
+  savedSettings,
   asText,
   onChange,
   onFields,
@@ -123,16 +124,16 @@ function Anatomy({
 }: AnswerOf & { window: Window; sources: SourceNames; reload: () => void }) {
   const passages = useMemo(() => passagesOf(window), [window]);
   const trace = window.trace;
-  const most = Math.max(...trace.map((each) => each.score), 0);
+  const most = Math.max(...trace.map((entry) => entry.score), 0);
   const [chunk, choose] = useState<number>();
-  const entry = trace.find((each) => each.chunk === chunk) ?? passages[0]?.entries[0] ?? trace[0];
-  const passage = passages.find((each) => entry !== undefined && isIn(entry) && each.citation.chunks.includes(entry.chunk));
-  const comparison = useComparison(settings, other, kept, window);
+  const entry = trace.find((candidate) => candidate.chunk === chunk) ?? passages[0]?.entries[0] ?? trace[0];
+  const passage = passages.find((passage) => entry !== undefined && isIn(entry) && passage.citation.chunks.includes(entry.chunk));
+  const comparison = useComparison(settings, other, savedSettings, window);
   const [, go] = useLocation();
   const compareWith = (value: Other) => onFields({ compare: value, kept: value === "kept" ? keptOf(settings) : undefined });
-  const select = (number: number) => choose(passages.find((each) => each.number === number)?.entries[0]?.chunk);
+  const select = (number: number) => choose(passages.find((passage) => passage.number === number)?.entries[0]?.chunk);
   const step = (by: number) => {
-    const next = trace[trace.findIndex((each) => each === entry) + by];
+    const next = trace[trace.findIndex((candidate) => candidate === entry) + by];
     if (next !== undefined) choose(next.chunk);
   };
   useKeys({
@@ -155,7 +156,7 @@ function Anatomy({
       <StableBeginning window={window} />
       <BudgetBar
         parts={window.parts}
-        cut={new Set(passages.filter((each) => each.cut).map((each) => each.number))}
+        cut={new Set(passages.filter((passage) => passage.cut).map((passage) => passage.number))}
         selected={passage?.number}
         onSelect={select}
       />
@@ -201,7 +202,7 @@ function Anatomy({
           most={most}
           selected={entry?.chunk}
           marks={comparison.marks}
-          onSelect={(each: Entry) => choose(each.chunk)}
+          onSelect={(candidate: Entry) => choose(candidate.chunk)}
         />
       </section>
     </>
@@ -210,15 +211,15 @@ function Anatomy({
 
 /** The answer in one sentence, with figures. */
 function Sentence({ window, passages }: { window: Window; passages: readonly Passage[] }) {
-  const spent = Object.values(window.timings).reduce((sum, each) => sum + each, 0);
+  const spent = Object.values(window.timings).reduce((sum, milliseconds) => sum + milliseconds, 0);
   return (
     <div class="say">
       <div>
         <Filled passages={window.outcome === "no_match" ? 0 : passages.length} window={window} />
         <CachePlan window={window} />
-        {window.notices.map((each) => (
-          <p key={each} class="sub small">
-            {each}
+        {window.notices.map((notice) => (
+          <p key={notice} class="sub small">
+            {notice}
           </p>
         ))}
       </div>

@@ -26,20 +26,20 @@ export function Judge({
   onChange: () => void;
 }) {
   const { act, busy, failure } = useAction();
-  const given = useLoad(
+  const feedbacks = useLoad(
     async (signal) => (await api.listFeedback({ collection, limit: NEWEST }, { signal })).feedback,
     [collection],
   );
-  const own = (given.data ?? []).filter((each) => isOn(each, query, chunks));
-  const present = own[0] === undefined ? undefined : own[0].used ? "used" : "wrong";
+  const ownFeedbacks = (feedbacks.data ?? []).filter((feedback) => isOn(feedback, query, chunks));
+  const present = ownFeedbacks[0] === undefined ? undefined : ownFeedbacks[0].used ? "used" : "wrong";
   const judge = (verdict: Verdict) =>
     act(
       async () => {
         if (verdict !== present) await api.addFeedback({ query, [verdict]: [...chunks] });
-        else await Promise.all(own.map((each) => api.revokeFeedback({ feedback: each.id })));
+        else await Promise.all(ownFeedbacks.map((feedback) => api.revokeFeedback({ feedback: feedback.id })));
       },
       () => {
-        given.reload();
+        feedbacks.reload();
         onChange();
       },
     );
@@ -53,7 +53,7 @@ export function Judge({
             class="chip"
             type="button"
             aria-pressed={verdict === present}
-            disabled={busy || given.data === undefined}
+            disabled={busy || feedbacks.data === undefined}
             onClick={() => judge(verdict)}
           >
             {name}
@@ -65,5 +65,5 @@ export function Judge({
   );
 }
 
-const isOn = (each: Feedback, query: string, chunks: readonly number[]): boolean =>
-  each.user === person.value?.id && each.query === query.trim() && chunks.includes(each.chunk);
+const isOn = (feedback: Feedback, query: string, chunks: readonly number[]): boolean =>
+  feedback.user === person.value?.id && feedback.query === query.trim() && chunks.includes(feedback.chunk);

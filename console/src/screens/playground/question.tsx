@@ -4,7 +4,7 @@ import { api, type Schemas } from "../../api/client";
 import { ifAllowed } from "../../api/lists";
 import { person } from "../../session";
 import { SegmentedField } from "../../ui/controls";
-import { whole } from "../../ui/format";
+import { wholeNumber } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
 import { useLoad } from "../../ui/load";
 import { CodeDialog } from "./code";
@@ -78,9 +78,9 @@ export function Question({
             <label>
               in{" "}
               <select value={settings.collection} onChange={(event) => onChange({ collection: event.currentTarget.value })}>
-                {collections.map((each) => (
-                  <option key={each.id} value={each.name}>
-                    {each.name}
+                {collections.map((collection) => (
+                  <option key={collection.id} value={collection.name}>
+                    {collection.name}
                   </option>
                 ))}
               </select>
@@ -116,7 +116,7 @@ function Seen({ settings }: { settings: Settings }) {
   const [, go] = useLocation();
   const me = person.value;
   const users = useLoad((signal) => (me?.owner === true ? ifAllowed(api.listUsers({}, { signal })) : undefined), []);
-  const others = (users.data ?? []).filter((each) => each.id !== me?.id && !each.disabled);
+  const others = (users.data ?? []).filter((user) => user.id !== me?.id && !user.disabled);
   const seeAs = (user: string) => {
     const fields = Object.entries({ ...fieldsOf(settings), user }).filter(([, value]) => value !== undefined && value !== "");
     go(`/see-as?${new URLSearchParams(fields as [string, string][])}`);
@@ -134,8 +134,8 @@ function Seen({ settings }: { settings: Settings }) {
       seen by{" "}
       <select value={me?.name ?? ""} onChange={(event) => seeAs(event.currentTarget.value)}>
         <option>{me?.name}</option>
-        {others.map((each) => (
-          <option key={each.id}>{each.name}</option>
+        {others.map((user) => (
+          <option key={user.id}>{user.name}</option>
         ))}
       </select>
     </label>
@@ -193,7 +193,7 @@ function BudgetSlider({ settings, onChange }: { settings: Settings; onChange: (c
           <input
             id="budget"
             inputMode="numeric"
-            value={whole(settings.maxTokens)}
+            value={wholeNumber(settings.maxTokens)}
             onChange={(event) => onChange({ maxTokens: Number(event.currentTarget.value.replaceAll(/\D/g, "")) })}
           />{" "}
           tokens
@@ -205,12 +205,12 @@ function BudgetSlider({ settings, onChange }: { settings: Settings; onChange: (c
         max={BUDGETS.length - 1}
         value={step}
         aria-label="Budget"
-        aria-valuetext={`${whole(settings.maxTokens)} tokens`}
+        aria-valuetext={`${wholeNumber(settings.maxTokens)} tokens`}
         onInput={(event) => move(event.currentTarget.valueAsNumber - step)}
       />
       <p class="ask-ticks" aria-hidden="true">
-        {BUDGETS.map((each) => (
-          <span key={each}>{whole(each)}</span>
+        {BUDGETS.map((budget) => (
+          <span key={budget}>{wholeNumber(budget)}</span>
         ))}
       </p>
     </div>
@@ -219,7 +219,7 @@ function BudgetSlider({ settings, onChange }: { settings: Settings; onChange: (c
 
 /** The step of the slider whose budget is nearest by ratio. */
 function nearest(tokens: number): number {
-  const distances = BUDGETS.map((each) => Math.abs(Math.log((tokens || 1) / each)));
+  const distances = BUDGETS.map((budget) => Math.abs(Math.log((tokens || 1) / budget)));
   return distances.indexOf(Math.min(...distances));
 }
 

@@ -51,7 +51,7 @@ export function settingsOf(fields: URLSearchParams): Settings {
     rerank: fields.get("rerank") !== "no",
     profile: fields.get("profile") === "multiplicative" ? "multiplicative" : "default",
     minTrust: minTrust === "standard" || minTrust === "trusted" ? minTrust : "any",
-    after: (fields.get("after") ?? "").split("\n").filter((each) => each !== ""),
+    after: (fields.get("after") ?? "").split("\n").filter((line) => line !== ""),
     followUp: fields.get("follow_up") === "yes",
   };
 }

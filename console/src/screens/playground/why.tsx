@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../../api/client";
-import { counted, score, whole } from "../../ui/format";
+import { counted, score, wholeNumber } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
 import { useLoad } from "../../ui/load";
 import { isIn, type Entry, type Window } from "../../window/anatomy";
@@ -29,17 +29,17 @@ export function Why({
 }) {
   const input = useRef<HTMLInputElement>(null);
   const [typed, type] = useState("");
-  const [wanted, want] = useState(false);
+  const [isWanted, setWanted] = useState(false);
   useKeys({ w: () => input.current?.focus() });
-  const documents = useLoad((signal) => (wanted ? named(settings.collection, signal) : undefined), [
+  const documents = useLoad((signal) => (isWanted ? findDocuments(settings.collection, signal) : undefined), [
     settings.collection,
-    wanted,
+    isWanted,
   ]);
-  const choices = merged(missing(window), documents.data ?? []);
-  useEffect(() => type(choices.find((each) => each.id === document)?.name ?? document), [document, documents.data]);
+  const choices = mergeChoices(missingDocuments(window), documents.data ?? []);
+  useEffect(() => type(choices.find((choice) => choice.id === document)?.name ?? document), [document, documents.data]);
   const choose = (text: string) => {
-    const found = choices.find((each) => each.name === text || each.id === text);
-    onDocument(found?.id ?? text.trim());
+    const match = choices.find((choice) => choice.name === text || choice.id === text);
+    onDocument(match?.id ?? text.trim());
   };
   return (
     <section class="panel why-panel" aria-label="Why is a document not in the window?">
@@ -54,27 +54,27 @@ export function Why({
           list="documents"
           placeholder="Name or id of a document"
           value={typed}
-          onFocus={() => want(true)}
+          onFocus={() => setWanted(true)}
           onInput={(event) => type(event.currentTarget.value)}
           onChange={(event) => choose(event.currentTarget.value)}
         />
         <datalist id="documents">
-          {choices.map((each) => (
-            <option key={each.id} value={each.name} />
+          {choices.map((choice) => (
+            <option key={choice.id} value={choice.name} />
           ))}
         </datalist>
         <div class="chips">
-          {missing(window)
+          {missingDocuments(window)
             .slice(0, 4)
-            .map((each) => (
+            .map((choice) => (
               <button
-                key={each.id}
+                key={choice.id}
                 class="chip"
                 type="button"
-                aria-pressed={each.id === document}
-                onClick={() => onDocument(each.id)}
+                aria-pressed={choice.id === document}
+                onClick={() => onDocument(choice.id)}
               >
-                <span class="ellipsis">{each.name}</span>
+                <span class="ellipsis">{choice.name}</span>
               </button>
             ))}
         </div>
@@ -110,19 +110,19 @@ function Answer({
   }
   const window = explained.data;
   if (window === undefined) return <p class="why-answer idle" aria-busy="true" />;
-  const own = window.trace.filter((each) => each.document === document);
-  const best = own.find(isIn) ?? own[0];
+  const documentEntries = window.trace.filter((entry) => entry.document === document);
+  const best = documentEntries.find(isIn) ?? documentEntries[0];
   if (best === undefined) return <p class="why-answer">Nothing of this document is a candidate for this question.</p>;
   return (
     <div class="why-answer" aria-live="polite">
       <StatusLabel status={best.status} />
       <p>
         {isIn(best) ? "It is here: " : "Its best passage is "}
-        rank {whole(best.rank)} of {whole(window.trace.length)} with a score of {score(best.score)}.{" "}
+        rank {wholeNumber(best.rank)} of {wholeNumber(window.trace.length)} with a score of {score(best.score)}.{" "}
         {best.reason !== "" && `${sentence(best.reason)} `}
-        {own.length > 1 && `${counted(own.length, "passage")} of it were compared.`}
+        {documentEntries.length > 1 && `${counted(documentEntries.length, "passage")} of it were compared.`}
       </p>
-      <Strip trace={window.trace} own={own} />
+      <Strip trace={window.trace} documentEntries={documentEntries} />
       {(best.status === "over_budget" || best.status === "truncated") && (
         <FittingBudget
           key={`${best.chunk} ${JSON.stringify(bodyOf(settings))}`}
@@ -153,40 +153,40 @@ function FittingBudget({
     [settings, document],
   );
   if (explained.error !== undefined) return null;
-  const entry = explained.data?.trace.find((each) => each.chunk === chunk);
+  const entry = explained.data?.trace.find((candidate) => candidate.chunk === chunk);
   if (entry === undefined) return <p class="idle" aria-busy="true">Looking for a budget that holds it …</p>;
   const { fits_from: tokens, fits_above: above } = entry;
   if (tokens !== null && tokens !== undefined) {
     return (
       <p>
-        It is in the window whole with {whole(tokens)} tokens.{" "}
+        It is in the window whole with {wholeNumber(tokens)} tokens.{" "}
         <button class="link" type="button" onClick={() => onBudget(tokens)}>
-          Use {whole(tokens)} tokens
+          Use {wholeNumber(tokens)} tokens
         </button>
       </p>
     );
   }
   if (above === null || above === undefined) return null;
-  return <p>It needs more than {whole(above)} tokens to be in the window whole.</p>;
+  return <p>It needs more than {wholeNumber(above)} tokens to be in the window whole.</p>;
 }
 
 /** All scores on one line, with the passages of the document marked. */
-function Strip({ trace, own }: { trace: readonly Entry[]; own: readonly Entry[] }) {
-  const most = Math.max(...trace.map((each) => each.score), 0.001);
+function Strip({ trace, documentEntries }: { trace: readonly Entry[]; documentEntries: readonly Entry[] }) {
+  const most = Math.max(...trace.map((entry) => entry.score), 0.001);
   const x = (entry: Entry) => 4 + (Math.max(entry.score, 0) / most) * 592;
   return (
     <svg
       class="strip"
       viewBox="0 0 600 40"
       role="img"
-      aria-label={`${own.length} of ${trace.length} scores are of this document; the highest is ${score(own[0]?.score ?? 0)}`}
+      aria-label={`${documentEntries.length} of ${trace.length} scores are of this document; the highest is ${score(documentEntries[0]?.score ?? 0)}`}
     >
       <line x1="0" x2="600" y1="20" y2="20" class="strip-axis" />
-      {trace.map((each) => (
-        <line key={each.chunk} x1={x(each)} x2={x(each)} y1="14" y2="26" class={isIn(each) ? "strip-in" : "strip-out"} />
+      {trace.map((entry) => (
+        <line key={entry.chunk} x1={x(entry)} x2={x(entry)} y1="14" y2="26" class={isIn(entry) ? "strip-in" : "strip-out"} />
       ))}
-      {own.map((each) => (
-        <circle key={each.chunk} cx={x(each)} cy="20" r="5" class={isIn(each) ? "strip-own in" : "strip-own"} />
+      {documentEntries.map((entry) => (
+        <circle key={entry.chunk} cx={x(entry)} cy="20" r="5" class={isIn(entry) ? "strip-own in" : "strip-own"} />
       ))}
     </svg>
   );
@@ -195,20 +195,20 @@ function Strip({ trace, own }: { trace: readonly Entry[]; own: readonly Entry[] 
 const sentence = (reason: string): string => `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
 
 /** The documents that came nearest without being in the window. */
-function missing(window: Window): Named[] {
-  const present = new Set(window.trace.filter(isIn).map((each) => each.document));
-  const found = new Map<string, Named>();
+function missingDocuments(window: Window): Named[] {
+  const present = new Set(window.trace.filter(isIn).map((entry) => entry.document));
+  const choicesById = new Map<string, Named>();
   for (const entry of window.trace) {
-    if (!present.has(entry.document)) found.set(entry.document, { id: entry.document, name: entry.key || entry.title });
+    if (!present.has(entry.document)) choicesById.set(entry.document, { id: entry.document, name: entry.key || entry.title });
   }
-  return [...found.values()];
+  return [...choicesById.values()];
 }
 
-async function named(collection: string, signal: AbortSignal): Promise<Named[]> {
+async function findDocuments(collection: string, signal: AbortSignal): Promise<Named[]> {
   const page = await api.listDocuments({ collection, limit: 1000 }, { signal });
-  return page.documents.map((each) => ({ id: each.id, name: each.key || each.title }));
+  return page.documents.map((document) => ({ id: document.id, name: document.key || document.title }));
 }
 
-function merged(first: readonly Named[], second: readonly Named[]): Named[] {
-  return [...new Map([...first, ...second].map((each) => [each.id, each])).values()];
+function mergeChoices(first: readonly Named[], second: readonly Named[]): Named[] {
+  return [...new Map([...first, ...second].map((choice) => [choice.id, choice])).values()];
 }

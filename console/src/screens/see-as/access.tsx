@@ -4,9 +4,9 @@ import { ifAllowed } from "../../api/lists";
 import { person } from "../../session";
 import { Failure, useAction } from "../../ui/action";
 import { Segmented } from "../../ui/controls";
-import { counted, whole } from "../../ui/format";
+import { counted, wholeNumber } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
-import { because, ReaderList } from "../../ui/readers";
+import { reasonOf, ReaderList } from "../../ui/readers";
 import type { Entry } from "../../window/anatomy";
 
 type Grant = Schemas["MissingGrant"];
@@ -23,7 +23,7 @@ export function MissingGrants({
   collection: string;
   onGranted: () => void;
 }) {
-  const [asked, ask] = useState("");
+  const [question, setQuestion] = useState("");
   const { act, failure } = useAction();
   const give = ({ source, role }: Grant) => {
     const body: Schemas["PutGrantBody"] = { grantee: { kind: "user", id: user }, source, role };
@@ -34,22 +34,22 @@ export function MissingGrants({
       <h2>What would give {user} access</h2>
       {grants.length === 0 && <p class="sub">Nothing is missing: all your candidates are visible to {user}.</p>}
       <ul class="list after">
-        {grants.map((each) => (
-          <li key={each.source} class="row">
+        {grants.map((grant) => (
+          <li key={grant.source} class="row">
             <span>
               <b>
-                {each.role} on {each.source_name}
+                {grant.role} on {grant.source_name}
               </b>
               <span class="small dim block-line">
-                {counted(each.candidates, "candidate")}, {whole(each.passages)} of them in your window
+                {counted(grant.candidates, "candidate")}, {wholeNumber(grant.passages)} of them in your window
               </span>
             </span>
-            {asked === each.source ? (
-              <button class="btn primary" type="button" onClick={() => give(each)}>
-                Grant {each.role}
+            {question === grant.source ? (
+              <button class="btn primary" type="button" onClick={() => give(grant)}>
+                Grant {grant.role}
               </button>
             ) : (
-              <button class="btn" type="button" onClick={() => ask(each.source)}>
+              <button class="btn" type="button" onClick={() => setQuestion(grant.source)}>
                 Grant …
               </button>
             )}
@@ -69,24 +69,24 @@ const PLACES = [
 /** The effective roles of both people on the collection and its sources, or on all that the reader manages. */
 export function Roles({ user, collection }: { user: string; collection: string }) {
   const me = person.value;
-  const [place, choose] = useState<"here" | "all">("here");
+  const [scope, setScope] = useState<"here" | "all">("here");
   const roles = useLoad(
     async (signal) => {
-      const where = place === "here" ? { collection } : {};
+      const where = scope === "here" ? { collection } : {};
       const other = await api.effectiveRoles({ user, ...where }, { signal });
-      const own = await ifAllowed(api.effectiveRoles({ user: me?.name ?? "", ...where }, { signal }));
-      return { other, own: new Map(own.map((each) => [placeOf(each), each.role])) };
+      const ownAccess = await ifAllowed(api.effectiveRoles({ user: me?.name ?? "", ...where }, { signal }));
+      return { other, ownRoles: new Map(ownAccess.map((access) => [placeOf(access), access.role])) };
     },
-    [user, collection, place],
+    [user, collection, scope],
   );
   return (
     <section class="panel">
       <div class="row wrapped">
         <h2>Effective roles</h2>
-        <Segmented label="Roles on" options={PLACES} value={place} onChange={choose} />
+        <Segmented label="Roles on" options={PLACES} value={scope} onChange={setScope} />
       </div>
       <Show of={roles} what="the roles">
-        {({ other, own }) => (
+        {({ other, ownRoles }) => (
           <table class="roles">
             <thead>
               <tr>
@@ -96,14 +96,14 @@ export function Roles({ user, collection }: { user: string; collection: string }
               </tr>
             </thead>
             <tbody>
-              {other.map((each) => (
-                <tr key={placeOf(each)}>
-                  <th scope="row" class={each.source === null ? "whole" : undefined}>
-                    {each.source_name ?? `all of ${each.collection_name}`}
+              {other.map((access) => (
+                <tr key={placeOf(access)}>
+                  <th scope="row" class={access.source === null ? "whole" : undefined}>
+                    {access.source_name ?? `all of ${access.collection_name}`}
                   </th>
-                  <td>{own.get(placeOf(each)) ?? "–"}</td>
+                  <td>{ownRoles.get(placeOf(access)) ?? "–"}</td>
                   <td>
-                    {each.role === null ? <span class="tag bad">none</span> : `${each.role}${because(each.origins)}`}
+                    {access.role === null ? <span class="tag bad">none</span> : `${access.role}${reasonOf(access.origins)}`}
                   </td>
                 </tr>
               ))}
@@ -119,7 +119,7 @@ const placeOf = ({ collection, source }: Schemas["EffectiveRole"]): string => so
 
 /** Who can see one of the documents that the question found. */
 export function Readers({ trace }: { trace: readonly Entry[] }) {
-  const documents = [...new Map(trace.map((each) => [each.document, each.key || each.title])).entries()];
+  const documents = [...new Map(trace.map((entry) => [entry.document, entry.key || entry.title])).entries()];
   const [document, choose] = useState(documents[0]?.[0] ?? "");
   const readers = useLoad(
     (signal) =>
@@ -147,7 +147,7 @@ export function Readers({ trace }: { trace: readonly Entry[] }) {
         </select>
       </h2>
       <Show of={readers} what="the readers">
-        {(found) => <ReaderList readers={found} />}
+        {(readers) => <ReaderList readers={readers} />}
       </Show>
     </section>
   );

@@ -5,7 +5,7 @@ import { api, type Schemas } from "../../api/client";
 import { ifAllowed, usualOf } from "../../api/lists";
 import { person } from "../../session";
 import { useFields, type Fields } from "../../ui/address";
-import { counted, whole } from "../../ui/format";
+import { counted, wholeNumber } from "../../ui/format";
 import { Failed, Show, State, useLoad } from "../../ui/load";
 import { passagesOf } from "../../window/anatomy";
 import { Side } from "../../window/side";
@@ -18,13 +18,13 @@ type Explained = Schemas["ExplanationAs"];
 
 export default function SeeAs() {
   const [fields, setFields] = useFields();
-  const known = useLoad(async (signal) => {
+  const options = useLoad(async (signal) => {
     const collections = await api.listCollections({}, { signal });
-    return { collections: collections.map((each) => each.name), users: await userNames(signal) };
+    return { collections: collections.map((collection) => collection.name), users: await userNames(signal) };
   }, []);
   const [query, user] = [fields.get("query") ?? "", fields.get("user") ?? ""];
   return (
-    <Show of={known} what="the collections">
+    <Show of={options} what="the collections">
       {({ collections, users }) => {
         const collection = fields.get("collection") ?? usualOf(collections);
         if (collection === undefined) {
@@ -69,7 +69,7 @@ export default function SeeAs() {
 
 /** The names of all users, for those who may list them. */
 async function userNames(signal: AbortSignal): Promise<string[]> {
-  return (await ifAllowed(api.listUsers({}, { signal }))).map((each) => each.name);
+  return (await ifAllowed(api.listUsers({}, { signal }))).map((user) => user.name);
 }
 
 function Form({
@@ -112,8 +112,8 @@ function Form({
           value={typed.collection}
           onChange={(event) => type({ ...typed, collection: event.currentTarget.value })}
         >
-          {collections.map((each) => (
-            <option key={each}>{each}</option>
+          {collections.map((collection) => (
+            <option key={collection}>{collection}</option>
           ))}
         </select>
       </label>
@@ -128,8 +128,8 @@ function Form({
         />
       </label>
       <datalist id="users">
-        {users.map((each) => (
-          <option key={each} value={each} />
+        {users.map((user) => (
+          <option key={user} value={user} />
         ))}
       </datalist>
       <button class="btn primary" type="submit">
@@ -175,7 +175,7 @@ function Answer({
   }
   return (
     <Show of={explained} what="the window">
-      {(found) => (
+      {(explanation) => (
         <>
           <div class="note-bar" role="status">
             <span>
@@ -185,37 +185,37 @@ function Answer({
               Back to {person.value?.name}
             </button>
           </div>
-          <Compared found={found} user={user} playground={playground} />
+          <Compared explained={explanation} user={user} playground={playground} />
           <Slope
-            own={found.own.trace}
-            other={found.window.trace}
-            hidden={hiddenSources(found)}
-            sources={new Map(sources.data?.map((each) => [each.id, each.name]))}
+            ownEntries={explanation.own.trace}
+            other={explanation.window.trace}
+            hidden={hiddenSources(explanation)}
+            sources={new Map(sources.data?.map((source) => [source.id, source.name]))}
           />
           <div class="columns see-access">
-            <MissingGrants grants={found.missing_grants} user={user} collection={collection} onGranted={explained.reload} />
+            <MissingGrants grants={explanation.missing_grants} user={user} collection={collection} onGranted={explained.reload} />
             <Roles user={user} collection={collection} />
           </div>
-          <Readers trace={found.own.trace} />
+          <Readers trace={explanation.own.trace} />
         </>
       )}
     </Show>
   );
 }
 
-const hiddenSources = (found: Explained): ReadonlySet<string> =>
-  new Set(found.missing_grants.map((each) => each.source));
+const hiddenSources = (explained: Explained): ReadonlySet<string> =>
+  new Set(explained.missing_grants.map((grant) => grant.source));
 
-function Compared({ found, user, playground }: { found: Explained; user: string; playground: string }) {
-  const hidden = hiddenSources(found);
-  const own = passagesOf(found.own);
-  const lost = new Set(own.filter((each) => hidden.has(each.citation.source)).map((each) => each.number));
+function Compared({ explained, user, playground }: { explained: Explained; user: string; playground: string }) {
+  const hidden = hiddenSources(explained);
+  const ownPassages = passagesOf(explained.own);
+  const lost = new Set(ownPassages.filter((passage) => hidden.has(passage.citation.source)).map((passage) => passage.number));
   return (
     <>
       <h1>
         {lost.size === 0
           ? `${user} sees all that is in your window.`
-          : `${whole(lost.size)} of your ${counted(own.length, "passage")} ${lost.size === 1 ? "does" : "do"} not exist for ${user}.`}
+          : `${wholeNumber(lost.size)} of your ${counted(ownPassages.length, "passage")} ${lost.size === 1 ? "does" : "do"} not exist for ${user}.`}
       </h1>
       <p class="sub">Outlined in red: {user} has no role on it. Other passages that {user} may see take its place.{" "}
         <Link class="link" href={playground}>
@@ -223,8 +223,8 @@ function Compared({ found, user, playground }: { found: Explained; user: string;
         </Link>
       </p>
       <div class="duo">
-        <Side name={`${person.value?.name ?? "You"}`} window={found.own} lost={lost} />
-        <Side name={user} window={found.window} />
+        <Side name={`${person.value?.name ?? "You"}`} window={explained.own} lost={lost} />
+        <Side name={user} window={explained.window} />
       </div>
     </>
   );

@@ -9,19 +9,19 @@ const WIDTH = 100;
 
 /** The same passages in both rankings, joined by a line; scores differ with what each person can see. */
 export function Slope({
-  own,
+  ownEntries,
   other,
   hidden,
   sources,
 }: {
-  own: readonly Entry[];
+  ownEntries: readonly Entry[];
   other: readonly Entry[];
   /** Ids of the sources that the other person has no role on. */
   hidden: ReadonlySet<string>;
   sources: SourceNames;
 }) {
-  const [left, right] = [own.slice(0, MAX_ROWS), other.slice(0, MAX_ROWS)];
-  const places = new Map(right.map((each, at) => [each.chunk, at]));
+  const [left, right] = [ownEntries.slice(0, MAX_ROWS), other.slice(0, MAX_ROWS)];
+  const places = new Map(right.map((entry, at) => [entry.chunk, at]));
   const middle = (at: number) => at * ROW + ROW / 2;
   return (
     <section>
@@ -38,12 +38,12 @@ export function Slope({
           height={Math.max(left.length, right.length) * ROW}
           aria-hidden="true"
         >
-          {left.map((each, at) => {
+          {left.map((entry, at) => {
             const from = middle(at);
-            const place = places.get(each.chunk);
-            if (hidden.has(each.source ?? "")) return <path key={at} class="ends" d={`M8,${from} h20 M28,${from - 5} v10`} />;
-            if (place === undefined) return null;
-            const to = middle(place);
+            const position = places.get(entry.chunk);
+            if (hidden.has(entry.source ?? "")) return <path key={at} class="ends" d={`M8,${from} h20 M28,${from - 5} v10`} />;
+            if (position === undefined) return null;
+            const to = middle(position);
             return <path key={at} d={`M8,${from} C${WIDTH / 2},${from} ${WIDTH / 2},${to} ${WIDTH - 8},${to}`} />;
           })}
         </svg>
@@ -66,19 +66,19 @@ function Ranking({
 }) {
   return (
     <ol aria-label={label}>
-      {entries.map((each) => {
-        const lost = hidden.has(each.source ?? "");
+      {entries.map((entry) => {
+        const lost = hidden.has(entry.source ?? "");
         return (
-          <li key={each.chunk}>
-            <span class="dim small">{each.rank}</span>
-            <Glyph status={lost ? "no_role" : each.status} />
+          <li key={entry.chunk}>
+            <span class="dim small">{entry.rank}</span>
+            <Glyph status={lost ? "no_role" : entry.status} />
             <span class="slope-title">
-              <b class="ellipsis block-line">{lastHeading(each.heading) || each.title || each.key}</b>
+              <b class="ellipsis block-line">{lastHeading(entry.heading) || entry.title || entry.key}</b>
               <span class="tiny dim ellipsis block-line">
-                {sources.get(each.source ?? "") ?? ""} / {each.key}
+                {sources.get(entry.source ?? "") ?? ""} / {entry.key}
               </span>
             </span>
-            {lost ? <span class="tag bad">no role</span> : <span class="small dim">{statusName(each.status)}</span>}
+            {lost ? <span class="tag bad">no role</span> : <span class="small dim">{statusName(entry.status)}</span>}
           </li>
         );
       })}

@@ -29,9 +29,9 @@ export function Alerts({ collection }: { collection: string }) {
   };
   const remove = (alert: string) =>
     act(() => api.deleteAlert({ alert }), alerts.reload);
-  const names = new Set(alerts.data?.map((each) => each.id));
-  const known = new Set(matches.map((each) => each.number));
-  const shown = [...matches, ...[...(earlier.data ?? [])].reverse().filter((each) => !known.has(each.number))];
+  const names = new Set(alerts.data?.map((alert) => alert.id));
+  const numbers = new Set(matches.map((match) => match.number));
+  const allMatches = [...matches, ...[...(earlier.data ?? [])].reverse().filter((match) => !numbers.has(match.number))];
   return (
     <section class="panel" aria-label="Alerts">
       <h2>Alerts</h2>
@@ -56,16 +56,16 @@ export function Alerts({ collection }: { collection: string }) {
       </form>
       <Failure text={failure} />
       <Show of={alerts} what="the alerts">
-        {(found) => (
+        {(alertList) => (
           <ul class="list after">
-            {found.map((each) => (
-              <li key={each.id} class="row">
-                <span>{each.query || each.name}</span>
+            {alertList.map((alert) => (
+              <li key={alert.id} class="row">
+                <span>{alert.query || alert.name}</span>
                 <button
                   class="btn compact danger"
                   type="button"
-                  aria-label={`Delete the alert ${each.name}`}
-                  onClick={() => remove(each.id)}
+                  aria-label={`Delete the alert ${alert.name}`}
+                  onClick={() => remove(alert.id)}
                 >
                   Delete
                 </button>
@@ -75,15 +75,15 @@ export function Alerts({ collection }: { collection: string }) {
         )}
       </Show>
       <ol class="list" aria-label="Matches of alerts" aria-live="polite">
-        {shown
-          .filter((each) => names.has(each.alert))
-          .map((each) => (
-            <li key={each.number}>
+        {allMatches
+          .filter((match) => names.has(match.alert))
+          .map((match) => (
+            <li key={match.number}>
               <p class="row">
-                <b>{each.name}</b>
-                <span class="tiny dim">{instant(each.created)}</span>
+                <b>{match.name}</b>
+                <span class="tiny dim">{instant(match.created)}</span>
               </p>
-              <p class="small">{each.text}</p>
+              <p class="small">{match.text}</p>
             </li>
           ))}
       </ol>

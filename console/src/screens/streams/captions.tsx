@@ -14,7 +14,7 @@ export function Captions({
   at,
   onMore,
   placed: { collection, stream },
-  whole,
+  isWhole,
 }: {
   captions: readonly Caption[];
   moments: readonly Schemas["Moment"][];
@@ -24,28 +24,28 @@ export function Captions({
   onMore: (() => void) | undefined;
   placed: { collection: string; stream: Schemas["Stream"] };
   /** Whether the captions are those of the whole stream, so that new ones belong to them. */
-  whole: boolean;
+  isWhole: boolean;
 }) {
-  const live = useLive(collection, stream, whole && onMore === undefined);
+  const live = useLive(collection, stream, isWhole && onMore === undefined);
   const rows = useMemo(() => {
-    const known = new Set(captions.map((each) => each.document.id));
-    return [...captions, ...live.filter((each) => !known.has(each.document.id))];
+    const ids = new Set(captions.map((caption) => caption.document.id));
+    return [...captions, ...live.filter((caption) => !ids.has(caption.document.id))];
   }, [captions, live]);
-  const found = new Set(moments.flatMap((each) => each.captions.map((caption) => caption.document.id)));
+  const matchingIds = new Set(moments.flatMap((moment) => moment.captions.map((caption) => caption.document.id)));
   const first = moments[0]?.captions[0]?.document.id;
-  const wanted = at === undefined ? rows.findIndex((each) => each.document.id === first) : nearest(rows, at);
+  const selected = at === undefined ? rows.findIndex((caption) => caption.document.id === first) : nearest(rows, at);
   const clock = clockOf(stream);
   return (
     <section class="captions" aria-label="Captions">
       <h2>Captions {stream.live && <span class="tag good">live</span>}</h2>
       <div class="after">
-        <Virtual rows={rows} height={ROW} label="Captions" selected={wanted < 0 ? undefined : wanted} follow={at !== undefined}>
-          {(each) => (
-            <div class={found.has(each.document.id) ? "caption hit" : "caption"}>
-              <span class="small dim">{each.start === null ? "" : clock(each.start)}</span>
+        <Virtual rows={rows} height={ROW} label="Captions" selected={selected < 0 ? undefined : selected} follow={at !== undefined}>
+          {(caption) => (
+            <div class={matchingIds.has(caption.document.id) ? "caption hit" : "caption"}>
+              <span class="small dim">{caption.start === null ? "" : clock(caption.start)}</span>
               <span class="caption-text">
-                {each.text}
-                {found.has(each.document.id) && <span class="sr"> (found)</span>}
+                {caption.text}
+                {matchingIds.has(caption.document.id) && <span class="sr"> (found)</span>}
               </span>
             </div>
           )}
@@ -63,15 +63,15 @@ export function Captions({
 }
 
 function nearest(rows: readonly Caption[], at: number): number {
-  const later = rows.findIndex((each) => (each.start ?? 0) > at);
+  const later = rows.findIndex((caption) => (caption.start ?? 0) > at);
   return later < 0 ? rows.length - 1 : Math.max(later - 1, 0);
 }
 
 /** Captions of a live stream as they come. */
-function useLive(collection: string, stream: Schemas["Stream"], wanted: boolean): readonly Caption[] {
+function useLive(collection: string, stream: Schemas["Stream"], isWanted: boolean): readonly Caption[] {
   const [captions, add] = useState<Caption[]>([]);
   useEffect(() => {
-    if (!stream.live || !wanted) return;
+    if (!stream.live || !isWanted) return;
     const address = `/api/v1/streams/${encodeURIComponent(stream.source.id)}/stream`;
     const events = new EventSource(`${address}?collection=${encodeURIComponent(collection)}`);
     events.addEventListener("caption", (event) => {
@@ -79,6 +79,6 @@ function useLive(collection: string, stream: Schemas["Stream"], wanted: boolean)
       add((before) => [...before, caption]);
     });
     return () => events.close();
-  }, [collection, stream, wanted]);
+  }, [collection, stream, isWanted]);
   return captions;
 }

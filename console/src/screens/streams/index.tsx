@@ -5,7 +5,7 @@ import { inCollections, readPages } from "../../api/lists";
 import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { AskForm } from "../../ui/controls";
-import { counted, whole } from "../../ui/format";
+import { counted, wholeNumber } from "../../ui/format";
 import { Show, State, useLoad } from "../../ui/load";
 import { Alerts } from "./alerts";
 import { Captions } from "./captions";
@@ -30,9 +30,9 @@ export default function Streams() {
   const streams = useLoad(allStreams, []);
   return (
     <Show of={streams} what="the streams">
-      {(found) => {
-        const chosen = found.find((each) => each.stream.source.id === fields.get("stream")) ?? found[0];
-        if (chosen === undefined) {
+      {(choices) => {
+        const selected = choices.find((choice) => choice.stream.source.id === fields.get("stream")) ?? choices[0];
+        if (selected === undefined) {
           return (
             <State title="There are no streams yet">
               <p class="sub">This screen shows captions of videos and cameras over time. Add the captions of a file with:</p>
@@ -43,21 +43,21 @@ export default function Streams() {
         return (
           <>
             <div class="chips" role="group" aria-label="Streams">
-              {found.map((each) => (
+              {choices.map((choice) => (
                 <button
-                  key={each.stream.source.id}
+                  key={choice.stream.source.id}
                   class="chip"
                   type="button"
-                  aria-pressed={each === chosen}
-                  onClick={() => setFields({ stream: each.stream.source.id, query: undefined, from: undefined, to: undefined })}
+                  aria-pressed={choice === selected}
+                  onClick={() => setFields({ stream: choice.stream.source.id, query: undefined, from: undefined, to: undefined })}
                 >
-                  <span class="ellipsis">{each.stream.title || each.stream.source.name}</span>
+                  <span class="ellipsis">{choice.stream.title || choice.stream.source.name}</span>
                 </button>
               ))}
             </div>
             <StreamView
-              key={chosen.stream.source.id}
-              placed={chosen}
+              key={selected.stream.source.id}
+              placed={selected}
               query={fields.get("query") ?? ""}
               view={viewOf(fields.get("from"), fields.get("to"))}
               onQuery={(query) => setFields({ query })}
@@ -85,11 +85,11 @@ interface Read {
 }
 
 /** What is in a stream or a part of it: the first captions, all events, and the entities that are there most often. */
-async function read({ collection, stream }: Placed, view: View | undefined, wanted: number, signal: AbortSignal): Promise<Read> {
+async function read({ collection, stream }: Placed, view: View | undefined, count: number, signal: AbortSignal): Promise<Read> {
   const range = view !== undefined && { start: String(view.from), end: String(view.to) };
   const params = { stream: stream.source.id, collection, ...range };
   const [{ rows: captions, next }, events, { entities }] = await Promise.all([
-    readPages(wanted, PAGE, async (limit, after) => {
+    readPages(count, PAGE, async (limit, after) => {
       const page = await api.listCaptions({ ...params, limit, after }, { signal });
       return { rows: page.captions, next: page.next };
     }),
@@ -118,8 +118,8 @@ function StreamView({
 }) {
   const { collection, stream } = placed;
   const [at, goTo] = useState<number>();
-  const [wanted, want] = useState(PAGE);
-  const content = useLoad((signal) => read(placed, view, wanted, signal), [view?.from, view?.to, wanted]);
+  const [count, setCount] = useState(PAGE);
+  const content = useLoad((signal) => read(placed, view, count, signal), [view?.from, view?.to, count]);
   const answer = useLoad(
     (signal) => {
       if (query === "") return undefined;
@@ -128,7 +128,7 @@ function StreamView({
     },
     [query],
   );
-  const found = query === "" ? undefined : answer.data;
+  const matches = query === "" ? undefined : answer.data;
   return (
     <Show of={content} what="the stream">
       {({ captions, events, entities, more }) => (
@@ -136,12 +136,12 @@ function StreamView({
           <div class="head after">
             <div>
               <h1>
-                {found === undefined
+                {matches === undefined
                   ? summary(stream, captions.length, more, view)
-                  : `${counted(found.moments.length, "moment")} for “${query}”`}
+                  : `${counted(matches.moments.length, "moment")} for “${query}”`}
               </h1>
-              {found !== undefined && found.ranges.length > 0 && (
-                <p class="sub">The question asks for the time {found.ranges.map(named(stream)).join(" and ")}.</p>
+              {matches !== undefined && matches.ranges.length > 0 && (
+                <p class="sub">The question asks for the time {matches.ranges.map(named(stream)).join(" and ")}.</p>
               )}
             </div>
             <AskForm label="Question to the stream" placeholder="What happened after noon?" action="Ask" query={query} onAsk={onQuery} />
@@ -152,8 +152,8 @@ function StreamView({
               stream={stream}
               captions={captions}
               lines={[...byType(events), ...entities]}
-              moments={found?.moments ?? []}
-              ranges={found?.ranges ?? []}
+              moments={matches?.moments ?? []}
+              ranges={matches?.ranges ?? []}
               view={view}
               onView={onView}
               onTime={goTo}
@@ -162,11 +162,11 @@ function StreamView({
           <div class="beside stream-content">
             <Captions
               captions={captions}
-              moments={found?.moments ?? []}
+              moments={matches?.moments ?? []}
               at={at}
-              onMore={more ? () => want(wanted + PAGE) : undefined}
+              onMore={more ? () => setCount(count + PAGE) : undefined}
               placed={placed}
-              whole={view === undefined}
+              isWhole={view === undefined}
             />
             <div>
               <Summary collection={collection} stream={stream} onTime={goTo} />
@@ -179,12 +179,12 @@ function StreamView({
   );
 }
 
-function summary(stream: Stream, shown: number, more: boolean, view: View | undefined): string {
+function summary(stream: Stream, count: number, more: boolean, view: View | undefined): string {
   const name = `${stream.title || stream.source.name}${stream.live ? ", live" : ""}`;
   if (stream.captions === 0 || stream.first_text === null) return `${name} has no captions yet`;
-  if (view === undefined) return `${more ? `The first ${whole(shown)} of ` : ""}${counted(stream.captions, "caption")} of ${name}`;
+  if (view === undefined) return `${more ? `The first ${wholeNumber(count)} of ` : ""}${counted(stream.captions, "caption")} of ${name}`;
   const clock = clockOf(stream, true);
-  return `${more ? "The first " : ""}${counted(shown, "caption")} of ${name} from ${clock(view.from)} to ${clock(view.to)}`;
+  return `${more ? "The first " : ""}${counted(count, "caption")} of ${name} from ${clock(view.from)} to ${clock(view.to)}`;
 }
 
 /** A range on the clock of a stream; open ends are those of the stream. */

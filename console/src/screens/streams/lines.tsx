@@ -1,7 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import type { Schemas } from "../../api/client";
 import { useSize } from "../../ui/size";
-import { moved, offset, wholeOf, within, zoomed, type View } from "./view";
+import { moveView, offset, wholeOf, within, zoomView, type View } from "./view";
 
 type Caption = Schemas["Caption"];
 type Moment = Schemas["Moment"];
@@ -68,31 +68,31 @@ export function Lines({
 }) {
   const element = useRef<HTMLDivElement>(null);
   const width = Math.max(useSize(element).width, 560);
-  const ends = [...captions.map((each) => each.end ?? 0), ...lines.flatMap((each) => each.spans.map((span) => span.end))];
-  const whole = wholeOf(stream, view === undefined ? Math.max(...ends, 0) : 0);
-  const shown = view ?? whole;
-  const scale = scaleOf(shown, width);
+  const ends = [...captions.map((caption) => caption.end ?? 0), ...lines.flatMap((line) => line.spans.map((span) => span.end))];
+  const fullView = wholeOf(stream, view === undefined ? Math.max(...ends, 0) : 0);
+  const visible = view ?? fullView;
+  const scale = scaleOf(visible, width);
   const height = DENSITY + lines.length * ROW + FOOT;
-  const clock = clockOf(stream, shown.to - shown.from < FINE);
-  const show = (next: View) => onView(within(next, whole));
-  const { dragged, handlers } = useDrag(shown, width, onTime, show);
+  const clock = clockOf(stream, visible.to - visible.from < FINE);
+  const show = (next: View) => onView(within(next, fullView));
+  const { dragged, handlers } = useDrag(visible, width, onTime, show);
   const band = (name: string, { from, to }: View) => (
     <rect class={name} x={scale(from)} y="0" width={Math.max(scale(to) - scale(from), 2)} height={height - FOOT} />
   );
   return (
     <>
       <div class="cluster lines-tools" role="group" aria-label="Time that is shown">
-        <button class="btn compact" type="button" onClick={() => show(zoomed(shown, 0.5))}>
+        <button class="btn compact" type="button" onClick={() => show(zoomView(visible, 0.5))}>
           Closer
         </button>
-        <button class="btn compact" type="button" disabled={view === undefined} onClick={() => show(zoomed(shown, 2))}>
+        <button class="btn compact" type="button" disabled={view === undefined} onClick={() => show(zoomView(visible, 2))}>
           Wider
         </button>
         <button class="btn compact" type="button" disabled={view === undefined} onClick={() => onView(undefined)}>
           Whole stream
         </button>
         <span class="small dim">
-          {clock(shown.from)} to {clock(shown.to)}. Drag over the lines, or use + and −, ← and →, Home.
+          {clock(visible.from)} to {clock(visible.to)}. Drag over the lines, or use + and −, ← and →, Home.
         </span>
       </div>
       <div
@@ -102,41 +102,41 @@ export function Lines({
         role="group"
         aria-label="The stream over time"
         onKeyDown={(event) => {
-          const next = keyed(event.key, shown, view !== undefined);
+          const next = viewForKey(event.key, visible, view !== undefined);
           if (next === undefined) return;
           event.preventDefault();
-          show(next === "whole" ? whole : next);
+          show(next === "whole" ? fullView : next);
         }}
       >
         <svg
           width={width}
           height={height}
           role="img"
-          aria-label={`${captions.length} captions and ${lines.length} lines from ${clock(shown.from)} to ${clock(shown.to)}`}
+          aria-label={`${captions.length} captions and ${lines.length} lines from ${clock(visible.from)} to ${clock(visible.to)}`}
           {...handlers}
         >
-          {ranges.map((each) =>
-            band("asked", { from: offset(stream, each.start) ?? whole.from, to: offset(stream, each.end) ?? whole.to }),
+          {ranges.map((range) =>
+            band("asked", { from: offset(stream, range.start) ?? fullView.from, to: offset(stream, range.end) ?? fullView.to }),
           )}
           {dragged !== undefined && band("dragged", dragged)}
-          <Density captions={captions} shown={shown} scale={scale} width={width} />
+          <Density captions={captions} shown={visible} scale={scale} width={width} />
           <text x="0" y={DENSITY - 6} class="line-name">
             captions
           </text>
-          {moments.filter((each) => isShown(each, shown)).map((each, at) => (
+          {moments.filter((moment) => isShown(moment, visible)).map((moment, at) => (
             <rect
               key={at}
               class="moment"
-              x={scale(each.start)}
+              x={scale(moment.start)}
               y={DENSITY + 1}
-              width={Math.max(scale(each.end) - scale(each.start), 3)}
+              width={Math.max(scale(moment.end) - scale(moment.start), 3)}
               height="4"
             />
           ))}
           {lines.map((line, row) => (
-            <LineRow key={line.name} line={line} top={DENSITY + 6 + row * ROW} width={width} shown={shown} scale={scale} />
+            <LineRow key={line.name} line={line} top={DENSITY + 6 + row * ROW} width={width} visible={visible} scale={scale} />
           ))}
-          {ticks(shown, width, stream).map((seconds) => (
+          {ticks(visible, width, stream).map((seconds) => (
             <text
               key={seconds}
               x={scale(seconds)}
@@ -161,22 +161,22 @@ function scaleOf({ from, to }: View, width: number): Scale {
 
 const isShown = (span: { start: number; end: number }, { from, to }: View): boolean => span.start <= to && span.end >= from;
 
-function keyed(key: string, shown: View, part: boolean): View | "whole" | undefined {
-  if (key === "+" || key === "=") return zoomed(shown, 0.5);
+function viewForKey(key: string, visible: View, part: boolean): View | "whole" | undefined {
+  if (key === "+" || key === "=") return zoomView(visible, 0.5);
   if (!part) return undefined;
-  if (key === "-") return zoomed(shown, 2);
-  if (key === "ArrowLeft") return moved(shown, -0.25);
-  if (key === "ArrowRight") return moved(shown, 0.25);
+  if (key === "-") return zoomView(visible, 2);
+  if (key === "ArrowLeft") return moveView(visible, -0.25);
+  if (key === "ArrowRight") return moveView(visible, 0.25);
   return key === "Home" ? "whole" : undefined;
 }
 
 /** A pointer that is dragged shows what it went over; one that is not points at a time. Fingers scroll. */
-function useDrag(shown: View, width: number, onTime: (seconds: number) => void, onShow: (view: View) => void) {
+function useDrag(visible: View, width: number, onTime: (seconds: number) => void, onShow: (view: View) => void) {
   const [drag, set] = useState<{ x: number; from: number; to: number }>();
   const at = (event: PointerEvent) => {
     const left = (event.currentTarget as Element).getBoundingClientRect().left;
     const share = Math.min(Math.max((event.clientX - left - NAMES) / (width - NAMES - END), 0), 1);
-    return shown.from + share * (shown.to - shown.from);
+    return visible.from + share * (visible.to - visible.from);
   };
   const ordered = (one: number, other: number): View => ({ from: Math.min(one, other), to: Math.max(one, other) });
   const handlers = {
@@ -242,13 +242,13 @@ function LineRow({
   line,
   top,
   width,
-  shown,
+  visible,
   scale,
 }: {
   line: Line;
   top: number;
   width: number;
-  shown: View;
+  visible: View;
   scale: Scale;
 }) {
   const room = Math.floor(NAMES / LETTER) - 1;
@@ -258,7 +258,7 @@ function LineRow({
       <text x="0" y={top + 16} class="line-name">
         {line.name.length > room ? `${line.name.slice(0, room - 1)}…` : line.name}
       </text>
-      {line.spans.filter((each) => isShown(each, shown)).map((span, at) => (
+      {line.spans.filter((span) => isShown(span, visible)).map((span, at) => (
         <rect
           key={at}
           class={line.event === true ? "event" : "entity"}
@@ -280,7 +280,7 @@ const MIN_PIXELS = 72;
 
 /** Round times of the clock that is shown. */
 function ticks({ from, to }: View, width: number, stream: Stream): number[] {
-  const step = STEPS.find((each) => (each / (to - from)) * (width - NAMES) >= MIN_PIXELS) ?? to - from;
+  const step = STEPS.find((seconds) => (seconds / (to - from)) * (width - NAMES) >= MIN_PIXELS) ?? to - from;
   const begun = stream.wall ? Date.parse(stream.start_time) / 1000 : 0;
   const first = Math.ceil((begun + from) / step) * step - begun;
   return Array.from({ length: Math.floor((to - first) / step) + 1 }, (_, at) => first + at * step);

@@ -35,21 +35,21 @@ export function Summary({
 }
 
 function Text({ text, stream, onTime }: { text: string; stream: Stream; onTime: (seconds: number) => void }) {
-  const lines = text.split("\n").map((each) => LINE.exec(each));
-  if (text === "" || lines.some((each) => each === null)) {
+  const lines = text.split("\n").map((line) => LINE.exec(line));
+  if (text === "" || lines.some((line) => line === null)) {
     return <p class="text small after">{text || "There is nothing to summarize."}</p>;
   }
   const clock = clockOf(stream);
   return (
     <ol class="summary-lines after">
-      {lines.map((each, at) => {
-        const seconds = secondsOf(each?.[1] ?? "", stream);
+      {lines.map((line, at) => {
+        const seconds = secondsOf(line?.[1] ?? "", stream);
         return (
           <li key={at}>
             <button class="link small" type="button" onClick={() => onTime(seconds)}>
               {clock(seconds)}
             </button>
-            <span class="small">{each?.[3]}</span>
+            <span class="small">{line?.[3]}</span>
           </li>
         );
       })}
@@ -60,5 +60,5 @@ function Text({ text, stream, onTime }: { text: string; stream: Stream; onTime: 
 /** The seconds of an instant or of a timecode on the clock of a stream. */
 function secondsOf(time: string, stream: Stream): number {
   if (time.includes("T")) return offset(stream, time) ?? 0;
-  return time.split(":").reduce((sum, each) => sum * 60 + Number(each), 0);
+  return time.split(":").reduce((sum, unit) => sum * 60 + Number(unit), 0);
 }

@@ -28,21 +28,21 @@ export function viewOf(from: string | null, to: string | null): View | undefined
 }
 
 /** A view of the whole, not smaller than a moment; the whole itself is no view. */
-export function within(view: View, whole: View): View | undefined {
-  const length = Math.min(Math.max(view.to - view.from, MIN_SECONDS), whole.to - whole.from);
-  const from = Math.min(Math.max(view.from, whole.from), whole.to - length);
-  if (length >= whole.to - whole.from) return undefined;
+export function within(view: View, fullView: View): View | undefined {
+  const length = Math.min(Math.max(view.to - view.from, MIN_SECONDS), fullView.to - fullView.from);
+  const from = Math.min(Math.max(view.from, fullView.from), fullView.to - length);
+  if (length >= fullView.to - fullView.from) return undefined;
   return { from: Math.round(from * 100) / 100, to: Math.round((from + length) * 100) / 100 };
 }
 
 /** Closer (below 1) or wider around the middle. */
-export function zoomed({ from, to }: View, by: number): View {
+export function zoomView({ from, to }: View, by: number): View {
   const [middle, half] = [(from + to) / 2, ((to - from) / 2) * by];
   return { from: middle - half, to: middle + half };
 }
 
 /** Later or earlier, by a share of what is shown. */
-export function moved({ from, to }: View, by: number): View {
+export function moveView({ from, to }: View, by: number): View {
   const step = (to - from) * by;
   return { from: from + step, to: to + step };
 }
