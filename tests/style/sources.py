@@ -11,6 +11,13 @@ MODULES: Final = sorted(PACKAGE.rglob("*.py"))
 PYTHON_FILES: Final = sorted(
     path for folder in ("src", "scripts", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")
 )
+GENERATED: Final = {"routes.ts", "schema.ts"}
+TYPESCRIPT_FILES: Final = sorted(
+    path
+    for folder in ("console/src", "clients/typescript/src", "clients/typescript/test")
+    for path in (ROOT / folder).rglob("*.ts*")
+    if path.name not in GENERATED
+)
 
 
 def name_of(path: Path) -> str:

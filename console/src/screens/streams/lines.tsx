@@ -119,7 +119,7 @@ export function Lines({
             band("asked", { from: offset(stream, range.start) ?? fullView.from, to: offset(stream, range.end) ?? fullView.to }),
           )}
           {dragged !== undefined && band("dragged", dragged)}
-          <Density captions={captions} shown={visible} scale={scale} width={width} />
+          <Density captions={captions} visible={visible} scale={scale} width={width} />
           <text x="0" y={DENSITY - 6} class="line-name">
             captions
           </text>
@@ -200,12 +200,12 @@ function useDrag(visible: View, width: number, onTime: (seconds: number) => void
 
 function Density({
   captions,
-  shown: { from, to },
+  visible: { from, to },
   scale,
   width,
 }: {
   captions: readonly Caption[];
-  shown: View;
+  visible: View;
   scale: Scale;
   width: number;
 }) {
