@@ -100,6 +100,20 @@ def test_a_hit_shows_where_it_is_from_and_the_part_that_matches(shell: Shell, no
     assert "… The zeppelin lands at noon." in line
 
 
+def test_a_hit_shows_how_its_document_is_related_to_others(shell: Shell, tmp_path: Path) -> None:
+    newer, older = tmp_path / "fees-2026.md", tmp_path / "fees-2025.md"
+    newer.write_text(
+        "---\nSupersedes: fees-2025.md\nAmends: rules.md\n---\n# New fees\n\nA berth costs 12.\n"
+    )
+    older.write_text("# Old fees\n\nA berth costs 10.\n")
+    (tmp_path / "rules.md").write_text("# Rules\n\nA berth is for one boat.\n")
+    shell("add", newer, older, tmp_path / "rules.md")
+    printed = " ".join(shell("search", "berth").out.split())
+    assert "Old fees, superseded by New fees (fees-2026.md)" in printed
+    assert "Rules, amended by New fees (fees-2026.md)" in printed
+    assert "New fees, amends Rules (rules.md), supersedes Old fees (fees-2025.md)" in printed
+
+
 def test_explain_fits_a_screen_and_says_how_many_more(filled: Shell) -> None:
     done = filled("explain", "printers", "--limit", "3")
     assert len([line for line in done.out.splitlines() if "keyword" in line]) == 3

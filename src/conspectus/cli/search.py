@@ -319,9 +319,14 @@ def _terms(retrieval: Retrieval, query: str) -> Mapping[str, QueryTerms]:
 
 
 def _name(hit: Hit) -> Text:
+    from conspectus.window.render import SUPERSEDED_BY
+
     name = cell(hit.document.title or hit.document.location, limit=60)
     if hit.superseded_by:
         name.append(f", superseded by {hit.superseded_by[0].name}", style="yellow")
+    for relation in hit.relations:
+        if not hit.superseded_by or not relation.startswith(SUPERSEDED_BY):
+            name.append(f", {relation}", style="dim")
     if hit.through:
         name.append(f", via {' → '.join(hit.through)}", style="dim")
     page = "" if hit.chunk.page is None else f", p. {hit.chunk.page}"
