@@ -33,7 +33,7 @@ import conspectus
 from conspectus.model.results import Hit
 from conspectus.sources.files.extract import Extract
 from conspectus.sources.files.ocr import DPI, Recognizer, load_recognizer
-from conspectus.sources.files.parsers import extracted
+from conspectus.sources.files.parsers import documents_of_extract
 from conspectus.sources.files.pdf import read_pdf
 
 SHARES = {"chunking_evaluation": 0.7, "legalbench_rag": 0.3}
@@ -176,7 +176,7 @@ async def search(extracts: Mapping[str, Extract], questions: Sequence[Question])
     with TemporaryDirectory() as folder:
         async with conspectus.open(Path(folder) / "store") as engine:
             for name, extract in extracts.items():
-                documents, _ = extracted(extract, name=name, path=name)
+                documents, _ = documents_of_extract(extract, name=name, path=name)
                 await engine.add(list(documents))
             await engine.documents.wait_until_embedded()
             searches = [(await engine.search(question.text, limit=DEPTH)).hits for question in questions]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Literal, NamedTuple
 
-from conspectus.sources.files.extract import joined, one_line, plain
+from conspectus.sources.files.extract import escape_markdown, join_blocks, one_line
 from conspectus.sources.files.header_rows import begins_with_names, count_captions
 from conspectus.sources.files.tables import escape_pipes
 from conspectus.text.counts import format_count
@@ -34,7 +34,7 @@ class DelimitedTable(NamedTuple):
     notice: str | None = None
 
 
-def delimited_table(text: str, delimiters: str = DELIMITERS) -> DelimitedTable | None:
+def read_delimited_table(text: str, delimiters: str = DELIMITERS) -> DelimitedTable | None:
     """Return the Markdown table of a text in columns; None if it has none. The time is linear.
 
     Rows are read one by one, and short ones stay short, so that a large file takes little memory.
@@ -47,7 +47,7 @@ def delimited_table(text: str, delimiters: str = DELIMITERS) -> DelimitedTable |
             return None
     # The limit of a cell holds for the whole process, so it is raised only where a cell is longer.
     csv.field_size_limit(len(text))
-    return delimited_table(text, delimiters)
+    return read_delimited_table(text, delimiters)
 
 
 def _table_of(text: str, delimiters: str) -> DelimitedTable | None:
@@ -71,8 +71,8 @@ def _table_of(text: str, delimiters: str) -> DelimitedTable | None:
         ragged += len(row) < columns or _width_of(row) > columns
     row_count = len(lines) - HEADER_LINES
     notice = f"{ragged} of {format_count(row_count, 'row')} have more or fewer cells than the header"
-    captioned = [*(plain(one_line(" ".join(row))) for row in sample[:captions]), "\n".join(lines)]
-    return DelimitedTable(joined(captioned), notice if names and ragged else None)
+    captioned = [*(escape_markdown(one_line(" ".join(row))) for row in sample[:captions]), "\n".join(lines)]
+    return DelimitedTable(join_blocks(captioned), notice if names and ragged else None)
 
 
 def _without_hint(text: str, delimiters: str) -> tuple[str, str]:

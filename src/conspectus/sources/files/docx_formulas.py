@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from conspectus.sources.files.zip_xml import (
-    child,
-    local,
-    value,
+    find_child,
+    local_name,
+    val_attribute,
 )
 
 Write: TypeAlias = Callable[[Any], str]
@@ -27,7 +27,7 @@ _FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
 
 def latex(element: Any) -> str:
     """Return a formula, or a part of one, in LaTeX."""
-    name = local(element)
+    name = local_name(element)
     if name == "t":
         return _characters(element.text or "")
     if name in {"rPr", "ctrlPr", "sSubPr", "sSupPr", "fPr", "dPr", "naryPr", "radPr", "funcPr", "mPr"}:
@@ -40,7 +40,7 @@ def _inside(element: Any) -> str:
 
 
 def _part(element: Any, name: str) -> str:
-    part = child(element, name)
+    part = find_child(element, name)
     return "" if part is None else _inside(part).strip()
 
 
@@ -55,13 +55,13 @@ def _root(element: Any) -> str:
 
 
 def _large(element: Any) -> str:
-    sign = value(element, "naryPr", "chr")
+    sign = val_attribute(element, "naryPr", "chr")
     return f"{_NAMED.get(sign or '∫', sign or '')}{_bounds(element)} {_part(element, 'e')}"
 
 
 def _delimited(element: Any) -> str:
-    opened, closed = value(element, "dPr", "begChr"), value(element, "dPr", "endChr")
-    inner = ",".join(_inside(argument).strip() for argument in element if local(argument) == "e")
+    opened, closed = val_attribute(element, "dPr", "begChr"), val_attribute(element, "dPr", "endChr")
+    inner = ",".join(_inside(argument).strip() for argument in element if local_name(argument) == "e")
     left, right = "(" if opened is None else opened or ".", ")" if closed is None else closed or "."
     return rf"\left{left.translate(_ESCAPED)}{inner}\right{right.translate(_ESCAPED)}"
 
@@ -72,7 +72,7 @@ def _function(element: Any) -> str:
 
 
 def _matrix(element: Any) -> str:
-    rows = ([_inside(cell).strip() for cell in row] for row in element if local(row) == "mr")
+    rows = ([_inside(cell).strip() for cell in row] for row in element if local_name(row) == "mr")
     lines = " \\\\ ".join(" & ".join(row) for row in rows)
     return rf"\begin{{matrix}}{lines}\end{{matrix}}"
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from conspectus.deferred import dataclass
 from conspectus.sources.files.zip_xml import (
-    attribute,
-    child,
-    local,
-    number,
-    value,
+    attribute_of,
+    find_child,
+    local_name,
+    parse_number,
+    val_attribute,
 )
 
 BULLET = "-"
@@ -74,35 +74,38 @@ class Numbering:
         return _PLACEHOLDER.sub(number_text, level.text).strip()
 
 
-def numbering(part: Any) -> Numbering:
+def read_numbering(part: Any) -> Numbering:
     """Return the lists that a numbering part defines."""
     abstract = {
-        attribute(definition, "abstractNumId"): definition
+        attribute_of(definition, "abstractNumId"): definition
         for definition in part
-        if local(definition) == "abstractNum"
+        if local_name(definition) == "abstractNum"
     }
     lists = {}
     for instance in part:
-        if local(instance) == "num":
-            shared = value(instance, "abstractNumId") or ""
+        if local_name(instance) == "num":
+            shared = val_attribute(instance, "abstractNumId") or ""
             levels = {**_levels(abstract.get(shared)), **_levels_replaced(instance)}
-            lists[attribute(instance, "numId")] = (shared, levels)
+            lists[attribute_of(instance, "numId")] = (shared, levels)
     return Numbering(lists)
 
 
 def _levels(element: Any | None) -> Mapping[int, Level]:
-    definitions = () if element is None else (node for node in element if local(node) == "lvl")
+    definitions = () if element is None else (node for node in element if local_name(node) == "lvl")
     levels = {}
     for definition in definitions:
-        depth = number(attribute(definition, "ilvl"))
+        depth = parse_number(attribute_of(definition, "ilvl"))
         if 0 <= depth < _DEEPEST:
-            style, text = value(definition, "numFmt") or "decimal", value(definition, "lvlText") or ""
-            levels[depth] = Level(style[:40], text[:100], number(value(definition, "start"), 1))
+            style, text = (
+                val_attribute(definition, "numFmt") or "decimal",
+                val_attribute(definition, "lvlText") or "",
+            )
+            levels[depth] = Level(style[:40], text[:100], parse_number(val_attribute(definition, "start"), 1))
     return levels
 
 
 def _levels_replaced(element: Any) -> Mapping[int, Level]:
-    replaced = (child(override, "lvl") for override in element if local(override) == "lvlOverride")
+    replaced = (find_child(override, "lvl") for override in element if local_name(override) == "lvlOverride")
     return {
         depth: level
         for definition in replaced

@@ -12,7 +12,7 @@ from mimetypes import guess_extension
 from typing import Any
 
 from conspectus.sources.files.extract import Extract, Limits, Member, Refused
-from conspectus.sources.files.html import visible
+from conspectus.sources.files.html import read_visible_text
 from conspectus.sources.files.mail import (
     IDS,
     PEOPLE,
@@ -95,13 +95,13 @@ def _texts(message: Any, depth: int) -> Iterator[str]:
             yield "\n\n".join("\n".join(f"{name}: {_header(part, name)}" for name in part) for part in parts)
         case kind:
             for part in parts:
-                yield _forwarded_head(part) if kind == MEDIA_TYPE else ""
+                yield _format_forwarded_head(part) if kind == MEDIA_TYPE else ""
                 yield from _texts(part, depth - 1)
             if message.get_content_maintype() == "text" and not parts and not _is_attachment(message):
                 yield _text(message)
 
 
-def _forwarded_head(message: Message) -> str:
+def _format_forwarded_head(message: Message) -> str:
     head = (f"{name.capitalize()}: {_header(message, name)}" for name in (*PEOPLE, "date", "subject"))
     return "\n".join(("Forwarded message", *(line for line in head if not line.endswith(": "))))
 
@@ -132,9 +132,9 @@ def _all_texts(message: Any) -> Iterator[str]:
 def _text(part: Message) -> str:
     payload = part.get_payload(decode=True)
     data = payload if isinstance(payload, bytes) else b""
-    text = _decoded(data, part.get_content_charset())
+    text = _decode(data, part.get_content_charset())
     if part.get_content_type() == "text/html":
-        return visible(text.encode(errors="replace"), "utf-8").text()
+        return read_visible_text(text.encode(errors="replace"), "utf-8").text()
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -159,24 +159,24 @@ def _file_name(part: Message) -> str:
     """Return the name of an attached file, with the suffix of its type if it has none; empty if unknown."""
     name = part.get_filename()
     if name is not None:
-        return _unfolded(name)
+        return _decode_header(name)
     suffix = guess_extension(part.get_content_type()) or ""
     return f"attachment{suffix}" if suffix else ""
 
 
 def _header(message: Message, name: str) -> str:
-    return " ".join(_unfolded(str(message.get(name, ""))).split())
+    return " ".join(_decode_header(str(message.get(name, ""))).split())
 
 
-def _unfolded(value: str) -> str:
+def _decode_header(value: str) -> str:
     try:
         parts = decode_header(value)
     except (HeaderParseError, ValueError):
         return value
-    return "".join(part if isinstance(part, str) else _decoded(part, charset) for part, charset in parts)
+    return "".join(part if isinstance(part, str) else _decode(part, charset) for part, charset in parts)
 
 
-def _decoded(data: bytes, charset: str | None) -> str:
+def _decode(data: bytes, charset: str | None) -> str:
     for name in (charset, "utf-8", "cp1252"):
         try:
             return data.decode(name or "ascii")

@@ -7,10 +7,10 @@ from urllib.parse import unquote
 
 from conspectus.sources.files.exif import photo_line
 from conspectus.sources.files.extract import Extract, Refused
-from conspectus.sources.files.html import visible
+from conspectus.sources.files.html import read_visible_text
 from conspectus.sources.files.missing_words import ShownText, join_notices, missing_words_notice
 from conspectus.sources.files.page_texts import page_text
-from conspectus.sources.files.zip_xml import Archive, attribute, child, local
+from conspectus.sources.files.zip_xml import Archive, attribute_of, find_child, local_name
 
 PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/x-dtbook+xml"})
 
@@ -18,13 +18,19 @@ PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document",
 def read_book(archive: Archive) -> Extract:
     """Return the text of an EPUB. Raises Refused."""
     container = archive.xml("META-INF/container.xml")
-    files = (attribute(element, "full-path") for element in container.iter() if local(element) == "rootfile")
+    files = (
+        attribute_of(element, "full-path")
+        for element in container.iter()
+        if local_name(element) == "rootfile"
+    )
     name = next(files, "")
     if name not in archive:
         raise Refused("a damaged book: its package is missing")
     package = archive.xml(name)
     listed = archive.xml("META-INF/encryption.xml")
-    names = (attribute(element, "URI") for element in listed.iter() if local(element) == "CipherReference")
+    names = (
+        attribute_of(element, "URI") for element in listed.iter() if local_name(element) == "CipherReference"
+    )
     locked = frozenset(unquote(name).lower() for name in names)
     chapters = [chapter for chapter in _spine(package, posixpath.dirname(name)) if chapter in archive]
     if chapters and locked.issuperset(chapter.lower() for chapter in chapters):
@@ -36,7 +42,7 @@ def read_book(archive: Archive) -> Extract:
     missing = missing_words_notice(
         text, _shown_texts(archive.unread(), package, posixpath.dirname(name), locked)
     )
-    metadata = child(package, "metadata")
+    metadata = find_child(package, "metadata")
     details = {name: _details(metadata, name) for name in ("title", "creator", "language")}
     return Extract(
         text,
@@ -52,8 +58,8 @@ def _shown_texts(archive: Archive, package: Any, folder: str, locked: frozenset[
     """Yield the texts of all pages of a book that can be read, but for its table of contents."""
     spine = frozenset(_spine(package, folder))
     for entry in package.iter():
-        is_page = local(entry) == "item" and attribute(entry, "media-type") in PAGES
-        if not is_page or "nav" in attribute(entry, "properties").split():
+        is_page = local_name(entry) == "item" and attribute_of(entry, "media-type") in PAGES
+        if not is_page or "nav" in attribute_of(entry, "properties").split():
             continue
         name = _part_name(entry, folder)
         if name in archive and name.lower() not in locked:
@@ -64,7 +70,7 @@ def _shown_texts(archive: Archive, package: Any, folder: str, locked: frozenset[
 
 def _details(metadata: Any | None, name: str) -> list[str]:
     """Return the texts of the elements of that name in the metadata of a book."""
-    elements = () if metadata is None else (element for element in metadata if local(element) == name)
+    elements = () if metadata is None else (element for element in metadata if local_name(element) == name)
     return list(filter(None, (" ".join((element.text or "").split()) for element in elements)))
 
 
@@ -75,7 +81,7 @@ def _chapter(archive: Archive, name: str) -> str:
     def describe_picture(link: str) -> str:
         return photo_line(archive.read(_linked_part(link, posixpath.dirname(name))))
 
-    return visible(data, _encoding(data), describe_picture=describe_picture).text()
+    return read_visible_text(data, _encoding(data), describe_picture=describe_picture).text()
 
 
 def _encoding(data: bytes) -> str | None:
@@ -88,18 +94,18 @@ def _encoding(data: bytes) -> str | None:
 
 
 def _spine(package: Any, folder: str) -> list[str]:
-    manifest, spine = child(package, "manifest"), child(package, "spine")
-    items = {attribute(element, "id"): element for element in (() if manifest is None else manifest)}
-    order = [items.get(attribute(reference, "idref")) for reference in (() if spine is None else spine)]
+    manifest, spine = find_child(package, "manifest"), find_child(package, "spine")
+    items = {attribute_of(element, "id"): element for element in (() if manifest is None else manifest)}
+    order = [items.get(attribute_of(reference, "idref")) for reference in (() if spine is None else spine)]
     pages = [
-        element for element in order if element is not None and attribute(element, "media-type") in PAGES
+        element for element in order if element is not None and attribute_of(element, "media-type") in PAGES
     ]
     return list(dict.fromkeys(_part_name(page, folder) for page in pages))
 
 
 def _part_name(entry: Any, folder: str) -> str:
     """Return the name of the part that an entry of the manifest refers to."""
-    return _linked_part(attribute(entry, "href"), folder)
+    return _linked_part(attribute_of(entry, "href"), folder)
 
 
 def _linked_part(link: str, folder: str) -> str:

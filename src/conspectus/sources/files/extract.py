@@ -81,7 +81,7 @@ class Extract:
     read_by: ReadBy = "text"
 
 
-def paged(text: str, *, first: int | None = 1) -> tuple[str, tuple[TextPosition, ...]]:
+def split_pages(text: str, *, first: int | None = 1) -> tuple[str, tuple[TextPosition, ...]]:
     """Return a text without its page breaks, and the start of each page; no pages if there was no break."""
     parts = text.split(PAGE_BREAK)
     if len(parts) == 1 or first is None:
@@ -94,7 +94,7 @@ def paged(text: str, *, first: int | None = 1) -> tuple[str, tuple[TextPosition,
     return "".join(parts), tuple(places)
 
 
-def joined(blocks: Iterable[str]) -> str:
+def join_blocks(blocks: Iterable[str]) -> str:
     """Join blocks with blank lines; list items, which begin with a newline, without."""
     return "".join(_spaced(blocks)).strip(" \n")
 
@@ -111,19 +111,19 @@ def _spaced(blocks: Iterable[str]) -> Iterator[str]:
     yield broken
 
 
-def plain(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape text so that no line of it is parsed as a heading."""
     return _RAISED.sub(r"\\", _SPACES.sub("\n", text)).strip(" \n\t")
 
 
-def heading(text: str, level: int) -> str:
+def format_heading(text: str, level: int) -> str:
     """Return a heading on one line; empty if the text is blank."""
     line = " ".join(text.split())
     broken = PAGE_BREAK * text.count(PAGE_BREAK)
     return f"{broken}{'#' * max(1, min(level, 6))} {line}" if line else broken
 
 
-def item(text: str, level: int, mark: str = "-") -> str:
+def format_list_item(text: str, level: int, mark: str = "-") -> str:
     """Return a list item on its level, counted from 0."""
     return f"\n{'    ' * min(level, 8)}{mark} {one_line(text)}" if text.strip() else text.strip(" \n")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from conspectus.errors import InvalidInput
 from conspectus.model.records import NewDocument
-from conspectus.sources.files.html import visible
-from conspectus.sources.files.zip_xml import attribute, child, local, root
+from conspectus.sources.files.html import read_visible_text
+from conspectus.sources.files.zip_xml import attribute_of, find_child, local_name, parse_xml
 from conspectus.text.times import canonical, parse_instant
 
 FEEDS = frozenset({"rss", "RDF", "feed"})
@@ -32,12 +32,12 @@ def is_feed(text: str) -> bool:
 
 def feed_documents(text: str, name: str) -> tuple[NewDocument, ...]:
     """Return the items of a feed that have a title or a text. Raises Refused for damaged XML."""
-    feed = root(_DECLARATION.sub("", text, count=1).encode("utf-8", "replace"), name)
-    if local(feed) not in FEEDS:
+    feed = parse_xml(_DECLARATION.sub("", text, count=1).encode("utf-8", "replace"), name)
+    if local_name(feed) not in FEEDS:
         return ()
-    channel = child(feed, "channel")
+    channel = find_child(feed, "channel")
     title = _first_text(feed if channel is None else channel, ("title",))
-    items = [element for element in feed.iter() if local(element) in ITEMS]
+    items = [element for element in feed.iter() if local_name(element) in ITEMS]
     documents: dict[str, NewDocument] = {}
     for number, item in enumerate(items, 1):
         document = _item_document(item, title, f"{name}#", number)
@@ -67,8 +67,8 @@ def _item_document(item: Any, feed_title: str, prefix: str, number: int) -> NewD
 def _links(item: Any) -> Iterator[str]:
     """Yield the addresses of the page of an item: the text of RSS, or the attribute of Atom."""
     for element in item:
-        if local(element) == "link" and attribute(element, "rel", "alternate") == "alternate":
-            address = (element.text or "").strip() or attribute(element, "href")
+        if local_name(element) == "link" and attribute_of(element, "rel", "alternate") == "alternate":
+            address = (element.text or "").strip() or attribute_of(element, "href")
             if address:
                 yield address
 
@@ -77,11 +77,11 @@ def _first_text(element: Any, names: tuple[str, ...]) -> str:
     """Return the text of the first of these children that has one, read as a page if it is HTML."""
     for name in names:
         for node in element:
-            if local(node) != name:
+            if local_name(node) != name:
                 continue
             text = "".join(node.itertext()).strip()
             if "<" in text or "&" in text:
-                text = visible(text.encode(), "utf-8").text()
+                text = read_visible_text(text.encode(), "utf-8").text()
             if text:
                 return text if name in TEXTS else " ".join(text.split())
     return ""

@@ -17,7 +17,7 @@ from conspectus.sources.files.html_navigation import (
     navigation_notice,
 )
 from conspectus.sources.files.html_tables import CELLS, ROW_GROUPS, HtmlTable
-from conspectus.sources.files.zip_xml import number
+from conspectus.sources.files.zip_xml import parse_number
 from conspectus.text.positions import find_markdown_headings, rst_headings
 
 BLOCK_TAGS = """
@@ -35,18 +35,18 @@ _BULLETS = re.compile(rf"{BULLET}(?:[\s{BULLET}]*{BULLET})?(\d+\. )?\s*")
 _ITEM = re.compile(r"-|\d+\.")
 
 
-def visible(
+def read_visible_text(
     data: bytes,
     encoding: str | None = None,
     *,
     with_navigation: bool = True,
     describe_picture: Callable[[str], str] | None = None,
-) -> "Visible":
+) -> "VisibleText":
     """Return the visible text of a page, in the given encoding or the one it declares.
 
     `describe_picture` returns what a picture says of itself, by its address: it follows the alternative text.
     """
-    seen = Visible(with_navigation=with_navigation, describe_picture=describe_picture)
+    seen = VisibleText(with_navigation=with_navigation, describe_picture=describe_picture)
     parser = HTMLParser(target=seen, huge_tree=True, no_network=True, encoding=encoding)
     parser.feed(data)
     parser.close()
@@ -90,7 +90,7 @@ class _Frame(_Flow):
         self.link_letters = 0
 
 
-class Visible:
+class VisibleText:
     """A parser target for lxml that collects the visible text block by block without building a tree.
 
     Without navigation, menus and cookie banners are left out, and the words in them are counted.
@@ -178,7 +178,7 @@ class Visible:
             self.heading += data
         self._add(data)
 
-    def close(self) -> "Visible":
+    def close(self) -> "VisibleText":
         """Handle the end of the page."""
         return self
 
@@ -245,7 +245,7 @@ class Visible:
     def _open_item(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Begin a list, an item with its mark, or a heading."""
         if tag in LISTS:
-            self._numbers.append(number(attributes.get("start"), 1) if tag == "ol" else None)
+            self._numbers.append(parse_number(attributes.get("start"), 1) if tag == "ol" else None)
         elif tag == "li":
             self._flow.parts.append(f"{BULLET}{self._next_number(attributes)}")
         elif tag in HEADINGS:
@@ -269,7 +269,7 @@ class Visible:
         """Return the number of an item of a numbered list."""
         if not self._numbers or self._numbers[-1] is None:
             return ""
-        current = number(attributes.get("value"), self._numbers[-1])
+        current = parse_number(attributes.get("value"), self._numbers[-1])
         self._numbers[-1] = current + 1
         return f"{current}. "
 
@@ -342,9 +342,9 @@ def _first(headings: Iterator[TextPosition]) -> str:
 def read_html(text: str, *, describe_picture: Callable[[str], str] | None = None) -> HtmlPage:
     """Return title and visible text of a page, without its navigation; all of it if there is nothing else."""
     data = text.encode("utf-8", errors="replace")
-    page = visible(data, "utf-8", with_navigation=False, describe_picture=describe_picture)
+    page = read_visible_text(data, "utf-8", with_navigation=False, describe_picture=describe_picture)
     content = page.text()
     title = " ".join((page.title or page.heading).split())
     if not content and page.left_out:
-        return HtmlPage(title, visible(data, "utf-8").text())
+        return HtmlPage(title, read_visible_text(data, "utf-8").text())
     return HtmlPage(title, content or title, navigation_notice(page.words + page.left_out, page.left_out))

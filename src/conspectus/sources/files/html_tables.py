@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import Generic, TypeVar
 
 from conspectus.sources.files.tables import MAX_SPAN, Cell, flatten_cell, render_cells
-from conspectus.sources.files.zip_xml import number
+from conspectus.sources.files.zip_xml import parse_number
 
 MAX_ROWS = 65_534
 """The largest `rowspan` of the HTML standard."""
@@ -101,5 +101,5 @@ def _count_header_rows(rows: Sequence[tuple[Sequence[Cell], Set[str]]]) -> int:
 def _span_of(attributes: Mapping[str, str]) -> tuple[int, int]:
     """Return the columns and rows that a cell spans."""
     columns, rows = (attributes.get(name, "").strip() for name in _SPANS)
-    height = MAX_ROWS if rows == "0" else number(rows, 1)
-    return min(max(1, number(columns, 1)), MAX_SPAN), min(max(1, height), MAX_ROWS)
+    height = MAX_ROWS if rows == "0" else parse_number(rows, 1)
+    return min(max(1, parse_number(columns, 1)), MAX_SPAN), min(max(1, height), MAX_ROWS)

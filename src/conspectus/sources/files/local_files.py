@@ -30,7 +30,7 @@ from conspectus.sources.files.ignore_rules import IgnoreRules, rules_above, rule
 from conspectus.sources.files.member_reader import MemberFile, MemberReader
 from conspectus.sources.files.parser_children import Children
 from conspectus.sources.files.parsers import (
-    extracted,
+    documents_of_extract,
     is_caption_file,
     is_known,
     media_type_of_text,
@@ -127,7 +127,7 @@ class LocalFiles:
             kind = media_type_of_text(plain.text, name)
             if kind == "text/html" and PHOTO_ADDRESS in plain.text and ocr.is_installed():
                 page = self._children.read("page", plain.text.encode(errors="replace"), name)
-                documents, notice = extracted(page, name=name, path=path)
+                documents, notice = documents_of_extract(page, name=name, path=path)
             else:
                 documents, notice = parse_text(plain.text, name=name, path=path, kind=kind)
             notices = [*plain.warnings, *([notice] if notice else [])]
@@ -135,7 +135,7 @@ class LocalFiles:
                 notices.append(f"is no {format_named(name)}, in spite of its name; it was read as {kind}")
             return ParsedFile(documents, plain.encoding, "; ".join(notices) or None), None
         extract = self._children.read(kind, data, name)
-        documents, notice = extracted(extract, name=name, path=path)
+        documents, notice = documents_of_extract(extract, name=name, path=path)
         return ParsedFile(documents, notice=notice), extract
 
     def _discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:

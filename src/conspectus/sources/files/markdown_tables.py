@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from conspectus.sources.files.html import visible
+from conspectus.sources.files.html import read_visible_text
 from conspectus.text.positions import fence_after
 
 MAX_TABLES = 1_000
@@ -25,7 +25,7 @@ def render_html_tables(text: str) -> str:
     parts: list[str] = []
     position = 0
     for start, end in islice(_html_tables(text), MAX_TABLES):
-        table = visible(text[start:end].encode("utf-8", errors="replace"), "utf-8").text()
+        table = read_visible_text(text[start:end].encode("utf-8", errors="replace"), "utf-8").text()
         if table:
             is_beside_text = text[end : end + 1] not in {"", "\n", "\r"}
             parts += [text[position:start], table, "\n\n" if is_beside_text else ""]

@@ -10,7 +10,7 @@ from conspectus.model.records import NewDocument
 from conspectus.ports import ParsedFile, ParsedMember
 from conspectus.settings import Settings
 from conspectus.sources.files.extract import Extract, Member
-from conspectus.sources.files.parsers import CONTAINER_TYPES, MAIL_TYPES, extracted
+from conspectus.sources.files.parsers import CONTAINER_TYPES, MAIL_TYPES, documents_of_extract
 
 Parse: TypeAlias = Callable[[bytes, str, str, str | None], tuple[ParsedFile, Extract | None]]
 """Reads a file alone, from its bytes, name, path and encoding."""
@@ -50,7 +50,7 @@ class MemberReader:
         if extract is None:
             parsed, extract = self.parse(file.data, file.name, file.path, charset)
         else:
-            documents, notice = extracted(extract, name=file.name, path=file.path)
+            documents, notice = documents_of_extract(extract, name=file.name, path=file.path)
             parsed = ParsedFile(documents, notice=notice)
         if extract is None or extract.media_type not in CONTAINER_TYPES:
             return parsed

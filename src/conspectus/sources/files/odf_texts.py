@@ -9,7 +9,7 @@ from lxml import etree
 from conspectus.sources.files.margins import margin_block
 from conspectus.sources.files.missing_words import ShownText
 from conspectus.sources.files.office_texts import DESCRIPTIONS, MARGINS, MASTERS, STANDING
-from conspectus.sources.files.zip_xml import Archive, attribute, child, local
+from conspectus.sources.files.zip_xml import Archive, attribute_of, find_child, local_name
 
 OBJECT_PART = re.compile(r"[^/]+/content\.xml")
 NOT_SHOWN = frozenset({"tracked-changes", "ruby-text", "creator", "date", "note-citation", "annotation-end"})
@@ -23,23 +23,23 @@ def shown_texts(archive: Archive, hidden: frozenset[str]) -> Iterator[ShownText]
 
     Tables whose style is `hidden` are no part of them.
     """
-    body = child(archive.xml("content.xml"), "body")
+    body = find_child(archive.xml("content.xml"), "body")
     if body is None:
         return
     yield from _texts_of(body, hidden)
     for name in archive.names():
         if OBJECT_PART.fullmatch(name):
             part = archive.xml(name)
-            if local(part) != "math":
+            if local_name(part) != "math":
                 lines = (line for _, text in _texts_of(part) for line in text.split("\n"))
                 yield from (ShownText("charts", line) for line in lines)
-    masters = child(archive.xml("styles.xml"), "master-styles")
-    is_presentation = any(local(node) == "presentation" for node in body)
+    masters = find_child(archive.xml("styles.xml"), "master-styles")
+    is_presentation = any(local_name(node) == "presentation" for node in body)
     for node in () if masters is None else masters.iter():
-        if local(node) in {"header", "footer"} and not is_presentation:
+        if local_name(node) in {"header", "footer"} and not is_presentation:
             text = _text_of(node)
             yield ShownText(MARGINS, text if margin_block("", f"{text} 1") else "")
-        elif local(node) == "frame" and is_presentation and not attribute(node, "class"):
+        elif local_name(node) == "frame" and is_presentation and not attribute_of(node, "class"):
             yield ShownText(MASTERS, _text_of(node))
 
 
@@ -47,18 +47,18 @@ def _texts_of(element: Any, hidden: frozenset[str] = frozenset()) -> Iterator[Sh
     main: list[str] = []
     walker = etree.iterwalk(element, events=("start", "end"))
     for event, node in walker:
-        name = local(node)
+        name = local_name(node)
         if name in BREAKS:
             main.append("\n")
         if event == "end":
             main.append(node.tail or "")
-        elif name in {"desc", "title"} and local(node.getparent()) == "frame":
+        elif name in {"desc", "title"} and local_name(node.getparent()) == "frame":
             yield ShownText(DESCRIPTIONS, node.text or "")
             walker.skip_subtree()
-        elif name == "frame" and attribute(node, "class") in PLACEHOLDERS:
+        elif name == "frame" and attribute_of(node, "class") in PLACEHOLDERS:
             yield ShownText(STANDING, _text_of(node))
             walker.skip_subtree()
-        elif name in NOT_SHOWN or (name == "table" and attribute(node, "style-name") in hidden):
+        elif name in NOT_SHOWN or (name == "table" and attribute_of(node, "style-name") in hidden):
             walker.skip_subtree()
         else:
             main.append(node.text or "")
@@ -68,9 +68,9 @@ def _texts_of(element: Any, hidden: frozenset[str] = frozenset()) -> Iterator[Sh
 def _text_of(element: Any) -> str:
     parts: list[str] = []
     for node in element.iter():
-        if local(node) in BREAKS:
+        if local_name(node) in BREAKS:
             parts.append(" ")
-        if local(node) not in FIELDS:
+        if local_name(node) not in FIELDS:
             parts.append(node.text or "")
         parts.append(node.tail or "")
     return "".join(parts)

@@ -11,7 +11,7 @@ from typing import Any
 from lxml import etree
 
 from conspectus.sources.files.missing_words import ShownText
-from conspectus.sources.files.zip_xml import Archive, attribute, child, local, value
+from conspectus.sources.files.zip_xml import Archive, attribute_of, find_child, local_name, val_attribute
 
 MARGINS = "headers and footers"
 COMMENTS = "comments"
@@ -71,7 +71,7 @@ def texts_of_cells(archive: Archive, sheets: Iterable[str]) -> Iterator[ShownTex
         yield ShownText("", unescape("".join(texts)))
         if has_margins(data):
             yield from _margins_of(archive.xml(name))
-    shared = [element for element in archive.xml("xl/sharedStrings.xml") if local(element) == "si"]
+    shared = [element for element in archive.xml("xl/sharedStrings.xml") if local_name(element) == "si"]
     used = (shared[position] for position in positions if position < len(shared))
     yield ShownText("", "\n".join(map(_shown_text, used)))
 
@@ -93,7 +93,7 @@ def is_threaded_copy(comment: Any) -> bool:
 
 def _margins_of(sheet: Any) -> Iterator[ShownText]:
     for element in sheet.iter():
-        if local(element) in MARGIN_ELEMENTS and element.text:
+        if local_name(element) in MARGIN_ELEMENTS and element.text:
             yield ShownText(MARGINS, header_text(element.text))
 
 
@@ -102,13 +102,13 @@ def _texts_of_part(part: Any, kind: str) -> Iterator[ShownText]:
     main: list[str] = []
     walker = etree.iterwalk(part, events=("start", "end"))
     for event, element in walker:
-        name = local(element)
+        name = local_name(element)
         if name in BREAKS:
             main.append("\n")
         if event == "end":
             continue
         if name in DESCRIBED:
-            yield ShownText(DESCRIPTIONS, attribute(element, "descr"))
+            yield ShownText(DESCRIPTIONS, attribute_of(element, "descr"))
         other_kind = _other_kind(element, kind)
         if other_kind is not None:
             yield ShownText(other_kind, _shown_text(element) if other_kind else "")
@@ -124,7 +124,7 @@ def _texts_of_part(part: Any, kind: str) -> Iterator[ShownText]:
 
 def _other_kind(element: Any, kind: str) -> str | None:
     """Return what an element in a part of this kind belongs to; empty if it is not shown, else None."""
-    name = local(element)
+    name = local_name(element)
     if name in NOT_SHOWN or _is_repeated(element):
         return ""
     if name == "sp" and _placeholder(element):
@@ -132,7 +132,7 @@ def _other_kind(element: Any, kind: str) -> str | None:
         if kind == MASTERS:
             return ""
         return STANDING if is_standing else None
-    if name == "r" and value(element, "rPr", "vanish") in SWITCHED_ON:
+    if name == "r" and val_attribute(element, "rPr", "vanish") in SWITCHED_ON:
         return HIDDEN
     return None
 
@@ -140,23 +140,23 @@ def _other_kind(element: Any, kind: str) -> str | None:
 def _shown_text(element: Any) -> str:
     parts: list[str] = []
     for node in element.iter():
-        name = local(node)
+        name = local_name(node)
         if name in BREAKS:
             parts.append("\n")
-        elif name == "t" and local(node.getparent()) != "rPh":
+        elif name == "t" and local_name(node.getparent()) != "rPh":
             parts.append(node.text or "")
     return "".join(parts)
 
 
 def _placeholder(shape: Any) -> str:
     """Return the role of a shape in its layout; empty if it has none."""
-    placeholder = child(shape, "nvSpPr", "nvPr", "ph")
-    return "" if placeholder is None else attribute(placeholder, "type", "body")
+    placeholder = find_child(shape, "nvSpPr", "nvPr", "ph")
+    return "" if placeholder is None else attribute_of(placeholder, "type", "body")
 
 
 def _is_repeated(element: Any) -> bool:
     """Return whether an element is a drawing or a comment once more, for older programs."""
-    if local(element) == "comment":
+    if local_name(element) == "comment":
         return is_threaded_copy(element)
-    previous = element.getprevious() if local(element) == "Fallback" else None
-    return previous is not None and any(local(node) == "t" for node in previous.iter())
+    previous = element.getprevious() if local_name(element) == "Fallback" else None
+    return previous is not None and any(local_name(node) == "t" for node in previous.iter())

@@ -11,7 +11,7 @@ from typing import Any
 from conspectus.deferred import dataclass
 from conspectus.errors import MissingExtra, optional
 from conspectus.sources.files.extract import Extract, Member, Refused, Unsupported
-from conspectus.sources.files.html import visible
+from conspectus.sources.files.html import read_visible_text
 from conspectus.sources.files.mail import Mail, attachment_names, choose_version, mail_extract
 from conspectus.sources.files.missing_words import ShownText
 from conspectus.sources.files.rtf import MODULES as RTF_MODULES
@@ -111,7 +111,9 @@ class _Message:
         texts = {
             **{name: _first_text(properties, (pid,)) for name, pid in {**IDS, **DISPLAYED}.items()},
             **recipients,
-            "from": _written(_first_text(properties, SENDER_NAMES), _address(properties, SENDER_ADDRESSES)),
+            "from": _format_address(
+                _first_text(properties, SENDER_NAMES), _address(properties, SENDER_ADDRESSES)
+            ),
             "subject": _first_text(properties, (SUBJECT,)),
         }
         return {
@@ -125,7 +127,7 @@ class _Message:
             properties = self._part_properties(part)
             kind = RECIPIENT_KINDS.get(properties.int_prop_value(RECIPIENT_KIND) or 1)
             name = _first_text(properties, (RECIPIENT_NAME,))
-            recipient = _written(name, _address(properties, RECIPIENT_ADDRESSES))
+            recipient = _format_address(name, _address(properties, RECIPIENT_ADDRESSES))
             if kind is not None and recipient:
                 by_kind.setdefault(kind, []).append(recipient)
         return {kind: ", ".join(recipients) for kind, recipients in by_kind.items()}
@@ -161,8 +163,10 @@ class _Message:
         properties = self._properties
         page = properties.binary_prop_value(HTML)
         if page is not None:
-            return visible(page.decode(properties.body_encoding, "replace").encode(), "utf-8").text()
-        return visible(_first_text(properties, (HTML_TEXT,)).encode(), "utf-8").text()
+            return read_visible_text(
+                page.decode(properties.body_encoding, "replace").encode(), "utf-8"
+            ).text()
+        return read_visible_text(_first_text(properties, (HTML_TEXT,)).encode(), "utf-8").text()
 
 
 def _attached_message(part: Any) -> Any | None:
@@ -181,7 +185,7 @@ def _address(properties: Any, pids: tuple[int, ...]) -> str:
     return next((address for address in addresses if "@" in address), "")
 
 
-def _written(name: str, address: str) -> str:
+def _format_address(name: str, address: str) -> str:
     if not address or name in {"", address}:
         return address or name
     return f"{name} <{address}>"

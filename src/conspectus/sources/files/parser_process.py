@@ -72,14 +72,14 @@ def main() -> None:
         until = int(usage.ru_utime + usage.ru_stime) + 1 + request["seconds"]
         resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
         resource.setrlimit(resource.RLIMIT_AS, (request["memory_bytes"], resource.RLIM_INFINITY))
-        answer, contents = answered(source, request, recognizer)
+        answer, contents = answer_request(source, request, recognizer)
         target.write(json.dumps(answer).encode() + b"\n")
         for content in contents:
             target.write(content)
         target.flush()
 
 
-def answered(
+def answer_request(
     source: BinaryIO, request: Mapping[str, Any], recognizer: Recognizer | None = None
 ) -> tuple[Answer, Sequence[bytes]]:
     """Process one request; return the answer, and the bytes of the files inside the file."""
@@ -132,14 +132,14 @@ def _extract(
             return READERS[kind](data, limits)
 
 
-def _zipped(data: bytes, limits: Limits) -> Extract:
+def _read_zipped(data: bytes, limits: Limits) -> Extract:
     """Read an office document or EPUB, known by the parts of its archive, or the members of another."""
     names = set(Archive(data, limits.unpacked).names())
     is_office = names & OFFICE_PARTS and (names & WORKBOOKS or names & MAIN_PARTS)
-    return _office(data, limits) if is_office else read_zip(data, limits)
+    return _read_office(data, limits) if is_office else read_zip(data, limits)
 
 
-def _office(data: bytes, limits: Limits) -> Extract:
+def _read_office(data: bytes, limits: Limits) -> Extract:
     """Read an office document or EPUB. Raises Refused for an archive that is neither."""
     archive = Archive(data, limits.unpacked)
     names = set(archive.names())
@@ -158,27 +158,27 @@ def _office(data: bytes, limits: Limits) -> Extract:
     raise Refused("is a ZIP archive, but no office document: name it .zip to read the files in it")
 
 
-def _compound(data: bytes, limits: Limits) -> Extract:
+def _read_compound(data: bytes, limits: Limits) -> Extract:
     """Read a message of Outlook or a workbook; raise an error for other documents from before 2007."""
     if OUTLOOK_MESSAGE.encode("utf-16-le") in data:
         return read_message(data)
     for name, kind in OLD_DOCUMENTS.items():
         if name.encode("utf-16-le") in data:
             raise Unsupported(f"unsupported format ({kind}). Convert it to DOCX, XLSX or PPTX.")
-    return _old_workbook(data, limits)
+    return _read_old_workbook(data, limits)
 
 
-def _old_workbook(data: bytes, _: Limits) -> Extract:
+def _read_old_workbook(data: bytes, _: Limits) -> Extract:
     if ENCRYPTED.encode("utf-16-le") in data:
         raise Refused("is encrypted with a password")
     return read_sheets(data)
 
 
 READERS: Mapping[str, Callable[[bytes, Limits], Extract]] = {
-    "zip": _zipped,
-    "office": _office,
-    "compound": _compound,
-    "workbook": _old_workbook,
+    "zip": _read_zipped,
+    "office": _read_office,
+    "compound": _read_compound,
+    "workbook": _read_old_workbook,
     "page": lambda data, _: read_page_with_photos(data),
     "mail": lambda data, _: read_mail(data),
     "mailbox": read_mailbox,

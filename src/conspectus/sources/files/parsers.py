@@ -10,7 +10,7 @@ from lxml.etree import LxmlError
 
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import NewDocument, Syntax
-from conspectus.sources.files.delimited import DELIMITERS, delimited_table
+from conspectus.sources.files.delimited import DELIMITERS, read_delimited_table
 from conspectus.sources.files.extract import Extract, Refused
 from conspectus.sources.files.feeds import feed_documents, is_feed
 from conspectus.sources.files.html import markdown_title, read_html, rst_title
@@ -107,7 +107,7 @@ def parse_text(text: str, *, name: str, path: str, kind: str = "") -> Parsed:
     return tuple(replace(one, metadata=_with_facts(one.metadata, facts)) for one in documents), notice
 
 
-def extracted(extract: Extract, *, name: str, path: str) -> Parsed:
+def documents_of_extract(extract: Extract, *, name: str, path: str) -> Parsed:
     """Return the document of a file in a binary format."""
     if not extract.text.strip():
         return (), extract.notice or (None if extract.members else "the document has no text")
@@ -138,12 +138,12 @@ def _plain(text: str, name: str) -> Parsed:
     return (_page(text, name),), None
 
 
-def _titled(syntax: Syntax, title_of: Callable[[str], str]) -> Reader:
+def _text_reader(syntax: Syntax, title_of: Callable[[str], str]) -> Reader:
     """Return the reader of a format whose text is the document."""
     return lambda text, name: ((_page(text, name, title=title_of(text), syntax=syntax),), None)
 
 
-_code = _titled("code", lambda _: "")
+_code = _text_reader("code", lambda _: "")
 
 
 def _markdown(text: str, name: str) -> Parsed:
@@ -157,11 +157,11 @@ def _html(text: str, name: str) -> Parsed:
     return (_page(page.text, name, title=page.title, syntax="markdown"),), page.notice
 
 
-def _delimited(delimiters: str) -> Reader:
+def _table_reader(delimiters: str) -> Reader:
     """Return the reader of a format whose text is a table, or else plain."""
 
     def read(text: str, name: str) -> Parsed:
-        table = delimited_table(text, delimiters)
+        table = read_delimited_table(text, delimiters)
         if table is None:
             return _plain(text, name)
         return (_page(table.markdown, name, syntax="markdown"),), table.notice
@@ -209,8 +209,8 @@ def _is_code(name: str) -> bool:
 
 
 READERS: Mapping[str, Reader] = {
-    "text/xml": _xml, "text/markdown": _markdown, "text/x-rst": _titled("rst", rst_title), "text/html": _html,
-    "application/json": _json,
+    "text/xml": _xml, "text/markdown": _markdown, "text/html": _html,
+    "text/x-rst": _text_reader("rst", rst_title), "application/json": _json,
     "application/x-ipynb+json": _notebook, "application/jsonl": _json_lines,
-    "text/csv": _delimited(DELIMITERS), "text/tab-separated-values": _delimited("\t"),
+    "text/csv": _table_reader(DELIMITERS), "text/tab-separated-values": _table_reader("\t"),
 }  # fmt: skip

@@ -79,8 +79,8 @@ class Lattice:
         """Return the number of the cell in each row and column; None if cells are no rectangles."""
         width, height = len(self.columns) - 1, len(self.rows) - 1
         areas = [[row * width + column for column in range(width)] for row in range(height)]
-        upright = [_near(self.upright, at) for at in self.columns]
-        level = [_near(self.level, at) for at in self.rows]
+        upright = [_borders_at(self.upright, at) for at in self.columns]
+        level = [_borders_at(self.level, at) for at in self.rows]
         for row, (top, bottom) in enumerate(pairwise(self.rows)):
             for column, (left, right) in enumerate(pairwise(self.columns)):
                 if column and not _is_drawn(upright[column], top, bottom):
@@ -94,29 +94,29 @@ def find_lattices(walls: Walls) -> list[Lattice]:
     """Return the lattices of a page that have two rows and two columns or more, from above."""
     if len(walls.upright) + len(walls.level) > MAX_PIECES:
         return []
-    upright = _joined((rule.left, rule.top, rule.bottom) for rule in walls.upright)
-    level = _joined((rule.top, rule.left, rule.right) for rule in walls.level)
+    upright = _join_pieces((rule.left, rule.top, rule.bottom) for rule in walls.upright)
+    level = _join_pieces((rule.top, rule.left, rule.right) for rule in walls.level)
     if max(len(upright), len(level)) > MAX_LINES:
         return []
-    lattices = [_lattice(*group) for group in _touching(upright, level)]
+    lattices = [_lattice(*group) for group in _group_touching(upright, level)]
     large = (lattice for lattice in lattices if min(len(lattice.columns), len(lattice.rows)) > MIN_CELLS)
     bounded = (lattice for lattice in large if len(lattice.columns) * len(lattice.rows) <= MAX_CELLS)
     return sorted(bounded, key=lambda lattice: lattice.rows[0])
 
 
-def _joined(pieces: Iterable[tuple[float, float, float]]) -> list[Border]:
+def _join_pieces(pieces: Iterable[tuple[float, float, float]]) -> list[Border]:
     """Return lines of pieces that are about at the same place and touch."""
     borders: list[Border] = []
     group: list[tuple[float, float, float]] = []
     for piece in sorted(pieces):
         if group and piece[0] - group[0][0] > RULE_DISTANCE:
-            borders += _merged(group)
+            borders += _merge_touching(group)
             group = []
         group.append(piece)
-    return [*borders, *_merged(group)]
+    return [*borders, *_merge_touching(group)]
 
 
-def _merged(pieces: Sequence[tuple[float, float, float]]) -> Iterator[Border]:
+def _merge_touching(pieces: Sequence[tuple[float, float, float]]) -> Iterator[Border]:
     current: Border | None = None
     for at, begin, end in sorted(pieces, key=lambda piece: piece[1]):
         if current and begin <= current.end + RULE_DISTANCE:
@@ -129,7 +129,7 @@ def _merged(pieces: Sequence[tuple[float, float, float]]) -> Iterator[Border]:
         yield current
 
 
-def _touching(
+def _group_touching(
     upright: Sequence[Border], level: Sequence[Border]
 ) -> Iterator[tuple[list[Border], list[Border]]]:
     """Yield the upright and level lines that touch each other, directly or over others."""
@@ -162,10 +162,10 @@ def _lattice(upright: Sequence[Border], level: Sequence[Border]) -> Lattice:
     """Return the lattice of lines. Where the outer lines are not drawn, it ends with the others."""
     columns = [wall.at for wall in upright] + [end for line in level for end in (line.begin, line.end)]
     rows = [line.at for line in level] + [end for wall in upright for end in (wall.begin, wall.end)]
-    return Lattice(_outer(columns, upright), _outer(rows, level), upright, level)
+    return Lattice(_line_positions(columns, upright), _line_positions(rows, level), upright, level)
 
 
-def _outer(ends: Sequence[float], borders: Sequence[Border]) -> list[float]:
+def _line_positions(ends: Sequence[float], borders: Sequence[Border]) -> list[float]:
     """Return the places of lines, each once, and the outer ends of what crosses them."""
     kept: list[float] = []
     for at in sorted([*(border.at for border in borders), *((min(ends), max(ends)) if ends else ())]):
@@ -174,7 +174,7 @@ def _outer(ends: Sequence[float], borders: Sequence[Border]) -> list[float]:
     return kept
 
 
-def _near(borders: Iterable[Border], at: float) -> list[Border]:
+def _borders_at(borders: Iterable[Border], at: float) -> list[Border]:
     return [border for border in borders if abs(border.at - at) <= RULE_DISTANCE]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
-from conspectus.sources.files.extract import heading, plain
+from conspectus.sources.files.extract import escape_markdown, format_heading
 from conspectus.sources.files.header_rows import begins_with_names
 from conspectus.sources.files.pdf_layout import Column, Grid, Region, is_prose
 from conspectus.sources.files.pdf_rows import Line, Strip
@@ -116,7 +116,7 @@ def _paragraphs(column: Column, style: TextStyle) -> Iterator[tuple[str, bool]]:
         ends = column.ends
         level = style.level(group)
         if level:
-            yield heading(" ".join(line.text for line in group), level), False
+            yield format_heading(" ".join(line.text for line in group), level), False
             continue
         if is_prose(group):
             # A quotation or an abstract is narrower than its column.
@@ -125,7 +125,7 @@ def _paragraphs(column: Column, style: TextStyle) -> Iterator[tuple[str, bool]]:
         for above, line in pairwise(group):
             text = _append(text, above, line, ends, style)
         is_full = ends.right - group[-1].right < 3 * group[-1].size
-        yield plain(_bulleted(text)), is_full and text[-1:] not in ".!?:;"
+        yield escape_markdown(_replace_bullets(text)), is_full and text[-1:] not in ".!?:;"
 
 
 def _groups(lines: Sequence[Line], usual: float) -> Iterator[list[Line]]:
@@ -162,7 +162,7 @@ def _append(text: str, above: Line, line: Line, ends: Strip, style: TextStyle) -
     return f"{head}\n{style.join(last, line.text)}" if head else style.join(last, line.text)
 
 
-def _bulleted(text: str) -> str:
+def _replace_bullets(text: str) -> str:
     return "\n".join(
         _BULLET.sub("- ", line, count=1) if _BULLET.match(line) else line for line in text.split("\n")
     )

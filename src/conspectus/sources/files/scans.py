@@ -11,7 +11,7 @@ from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
 
 from conspectus.deferred import dataclass
 from conspectus.model.records import Json, TextPosition
-from conspectus.sources.files.extract import plain
+from conspectus.sources.files.extract import escape_markdown
 from conspectus.sources.files.ocr import DPI, MAX_PIXELS, PageReader, RecognizedPage
 from conspectus.text.counts import format_count
 from conspectus.text.positions import place_at
@@ -38,7 +38,7 @@ class Scans:
     def text(self, index: int) -> str:
         """Return the text of a recognized page; empty for any other."""
         # A line that looks like a heading gets a backslash, which shifts the positions behind it a little.
-        return plain(self.pages[index].text) if index in self.pages else ""
+        return escape_markdown(self.pages[index].text) if index in self.pages else ""
 
     def by_start(self, pages: Sequence[str], between: str) -> list[tuple[int, RecognizedPage]]:
         """Return the recognized pages with their start in the text of all pages."""

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from conspectus.sources.files.extract import heading, one_line, plain
+from conspectus.sources.files.extract import escape_markdown, format_heading, one_line
 from conspectus.sources.files.header_rows import begins_with_names, count_captions, count_name_rows
 from conspectus.sources.files.tables import join_header_rows, render_table
 
@@ -45,7 +45,7 @@ def render_sheet(
         blocks += filter(None, drawing.blocks)
     blocks += filter(None, others)
     if blocks:
-        yield heading(name, 2)
+        yield format_heading(name, 2)
         yield from blocks
 
 
@@ -62,7 +62,7 @@ def _render_block(block: Rows) -> Iterator[str]:
     filled = [[row[column] for column in columns if column < len(row)] for row in block if any(row)]
     captions = len(filled) if len(filled) == len(columns) == 1 else count_captions(filled)
     for row in filled[:captions]:
-        yield plain(one_line(next(text for text in row if text)))
+        yield escape_markdown(one_line(next(text for text in row if text)))
     table = filled[captions:]
     has_names = begins_with_names(table)
     name_rows = count_name_rows(table) if has_names else 1

@@ -6,7 +6,7 @@ from datetime import date, datetime, time, timedelta
 
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, SheetVisibleEnum
 
-from conspectus.sources.files.extract import Extract, Refused, Unsupported, joined
+from conspectus.sources.files.extract import Extract, Refused, Unsupported, join_blocks
 from conspectus.sources.files.missing_words import join_notices, missing_words_notice
 from conspectus.sources.files.sheet_blocks import hidden_sheets_notice, render_sheet
 from conspectus.sources.files.tables import Cell, fill_merged
@@ -36,7 +36,7 @@ def read_sheets(data: bytes, archive: Archive | None = None) -> Extract:
         raise kind(f"a workbook that cannot be read: {reason[:200]}") from None
     hidden = [sheet.name for sheet in sheets if sheet.visible != SheetVisibleEnum.Visible]
     media_type = XLS if data.startswith(COMPOUND) else XLSX
-    text = joined(blocks)
+    text = join_blocks(blocks)
     seen = () if shown_texts is None else shown_texts.of_all_parts(names)
     notice = join_notices(
         hidden_sheets_notice(hidden),

@@ -15,13 +15,13 @@ from conspectus.sources.files.xlsx_gaps import column_number, compact_sheets
 from conspectus.sources.files.xlsx_objects import comments_of_sheet, drawings_of_sheet, margins_of_sheet
 from conspectus.sources.files.zip_xml import (
     Archive,
-    attribute,
-    child,
-    local,
-    main_part,
-    number,
-    relations,
-    root,
+    attribute_of,
+    find_child,
+    find_main_part,
+    local_name,
+    parse_number,
+    parse_xml,
+    read_relations,
 )
 
 Position: TypeAlias = tuple[int, int]
@@ -46,11 +46,11 @@ class ShownTexts:
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        workbook = main_part(archive)
-        targets = relations(archive, workbook)
-        sheets = child(archive.xml(workbook), "sheets")
+        workbook = find_main_part(archive)
+        targets = read_relations(archive, workbook)
+        sheets = find_child(archive.xml(workbook), "sheets")
         self._parts = {
-            attribute(sheet, "name"): targets[identifier].target
+            attribute_of(sheet, "name"): targets[identifier].target
             for sheet in ([] if sheets is None else sheets)
             if (identifier := _relation_id(sheet)) in targets
         }
@@ -86,7 +86,7 @@ class ShownTexts:
         yield from comments_of_sheet(self._archive, part)
         data = self._archive.read(part)
         if has_margins(data):
-            yield from margins_of_sheet(root(data, part))
+            yield from margins_of_sheet(parse_xml(data, part))
 
     def unsaved_formulas_notice(self, names: Sequence[str]) -> str | None:
         """Return a notice of formulas in these sheets that were never calculated, if there are any."""
@@ -113,21 +113,21 @@ class ShownTexts:
         )
         for _, row in rows:
             for cell in row:
-                reference = _REFERENCE.fullmatch(cell.get("r", "")) if local(cell) == "c" else None
-                stored = child(cell, "v") if reference else None
-                text = "" if stored is None else self._shown(cell, (stored.text or "").strip())
+                reference = _REFERENCE.fullmatch(cell.get("r", "")) if local_name(cell) == "c" else None
+                stored = find_child(cell, "v") if reference else None
+                text = "" if stored is None else self._shown_text(cell, (stored.text or "").strip())
                 if reference and text:
                     yield (int(reference[2]) - 1, column_number(reference[1].encode()) - 1), text
             row.clear()
             while row.getprevious() is not None:
                 del row.getparent()[0]
 
-    def _shown(self, cell: Any, stored: str) -> str:
+    def _shown_text(self, cell: Any, stored: str) -> str:
         """Return the text that a cell shows; empty if it is that of its value."""
         kind = cell.get("t", "n")
         if kind == "e":
             return stored
-        decimals = self._percent_decimals.get(number(cell.get("s")))
+        decimals = self._percent_decimals.get(parse_number(cell.get("s")))
         if kind != "n" or len(stored) > 40:
             return ""
         if decimals is not None:
@@ -150,11 +150,11 @@ def _percent_styles(styles: Any) -> Mapping[int, int]:
     """Return the decimals of each cell style that shows a percentage, by the number of the style."""
     formats = dict(BUILT_IN_FORMATS)
     for element in styles.iter():
-        if local(element) == "numFmt":
-            formats[number(attribute(element, "numFmtId"), -1)] = attribute(element, "formatCode")
-    cell_styles = child(styles, "cellXfs")
+        if local_name(element) == "numFmt":
+            formats[parse_number(attribute_of(element, "numFmtId"), -1)] = attribute_of(element, "formatCode")
+    cell_styles = find_child(styles, "cellXfs")
     codes = [
-        formats.get(number(attribute(style, "numFmtId")), "")
+        formats.get(parse_number(attribute_of(style, "numFmtId")), "")
         for style in ([] if cell_styles is None else cell_styles)
     ]
     percent: dict[int, int] = {}

@@ -4,20 +4,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conspectus.sources.files.exif import photo_line
-from conspectus.sources.files.extract import one_line, plain
+from conspectus.sources.files.extract import escape_markdown, one_line
 from conspectus.sources.files.office_texts import MARGIN_ELEMENTS, header_text, is_threaded_copy
 from conspectus.sources.files.sheet_blocks import Drawing
 from conspectus.sources.files.zip_xml import (
     Archive,
     Relation,
-    attribute,
-    chart,
-    child,
-    diagram,
-    local,
-    number,
+    attribute_of,
+    find_child,
+    local_name,
     paragraphs_of,
-    relations,
+    parse_number,
+    read_chart,
+    read_diagram,
+    read_relations,
 )
 
 
@@ -27,8 +27,8 @@ def drawings_of_sheet(archive: Archive, part: str) -> Iterator[Drawing]:
         if link.kind == "drawing":
             links = _links(archive, link.target)
             for anchor in archive.xml(link.target):
-                row = child(anchor, "from", "row")
-                number_of_row = number(None if row is None else row.text)
+                row = find_child(anchor, "from", "row")
+                number_of_row = parse_number(None if row is None else row.text)
                 yield Drawing(number_of_row, list(_drawing_blocks(archive, anchor, links)))
 
 
@@ -41,35 +41,35 @@ def comments_of_sheet(archive: Archive, part: str) -> Iterator[str]:
 
 def margins_of_sheet(sheet: Any) -> Iterator[str]:
     """Yield the headers and footers of the printed pages of a sheet, each once."""
-    margins = [element for element in sheet.iter() if local(element) in MARGIN_ELEMENTS]
-    texts = ((local(margin)[-6:].capitalize(), header_text(margin.text or "")) for margin in margins)
+    margins = [element for element in sheet.iter() if local_name(element) in MARGIN_ELEMENTS]
+    texts = ((local_name(margin)[-6:].capitalize(), header_text(margin.text or "")) for margin in margins)
     yield from dict.fromkeys(f"{name}: {text}" for name, text in texts if text)
 
 
 def _drawing_blocks(archive: Archive, anchor: Any, links: Mapping[str, Relation]) -> Iterator[str]:
     for node in anchor.iter():
-        name = local(node)
+        name = local_name(node)
         if name == "txBody":
-            yield plain(paragraphs_of(node))
-        elif name == "cNvPr" and attribute(node, "descr").strip():
-            yield f"[Image: {one_line(attribute(node, 'descr'))}]"
-        elif name == "blip" and attribute(node, "embed") in links:
-            yield photo_line(archive.read(links[attribute(node, "embed")].target))
-        elif name == "chart" and attribute(node, "id") in links:
-            yield from chart(archive.xml(links[attribute(node, "id")].target))
-        elif name == "relIds" and attribute(node, "dm") in links:
-            yield from diagram(archive.xml(links[attribute(node, "dm")].target))
+            yield escape_markdown(paragraphs_of(node))
+        elif name == "cNvPr" and attribute_of(node, "descr").strip():
+            yield f"[Image: {one_line(attribute_of(node, 'descr'))}]"
+        elif name == "blip" and attribute_of(node, "embed") in links:
+            yield photo_line(archive.read(links[attribute_of(node, "embed")].target))
+        elif name == "chart" and attribute_of(node, "id") in links:
+            yield from read_chart(archive.xml(links[attribute_of(node, "id")].target))
+        elif name == "relIds" and attribute_of(node, "dm") in links:
+            yield from read_diagram(archive.xml(links[attribute_of(node, "dm")].target))
 
 
 def _comments(part: Any) -> Iterator[str]:
     for node in part.iter():
-        text = child(node, "text") if local(node) in {"comment", "threadedComment"} else None
+        text = find_child(node, "text") if local_name(node) in {"comment", "threadedComment"} else None
         if text is None or is_threaded_copy(node):
             continue
         words = one_line("".join(text.itertext()))
-        yield f"Comment on {attribute(node, 'ref')[:20]}: {words}" if words else ""
+        yield f"Comment on {attribute_of(node, 'ref')[:20]}: {words}" if words else ""
 
 
 def _links(archive: Archive, part: str) -> Mapping[str, Relation]:
-    links = relations(archive, part) if part else {}
+    links = read_relations(archive, part) if part else {}
     return {name: link for name, link in links.items() if not link.external}

@@ -11,7 +11,7 @@ from typing import Any
 from lxml import etree
 
 from conspectus.deferred import dataclass
-from conspectus.sources.files.extract import Oversized, Refused, item, one_line, plain
+from conspectus.sources.files.extract import Oversized, Refused, escape_markdown, format_list_item, one_line
 from conspectus.sources.files.tables import render_table
 from conspectus.text.zips import DAMAGED
 
@@ -81,7 +81,7 @@ class Archive:
     def xml(self, name: str) -> Any:
         """Return the root element of a part; an empty element if there is no such part."""
         data = self.read(name)
-        return root(data, name) if data else etree.Element("none")
+        return parse_xml(data, name) if data else etree.Element("none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Relation:
     external: bool
 
 
-def relations(archive: Archive, part: str) -> Mapping[str, Relation]:
+def read_relations(archive: Archive, part: str) -> Mapping[str, Relation]:
     """Return the targets of a part's relations by id: part names, or URLs if they are external."""
     folder, name = posixpath.split(part)
     by_id = {}
@@ -106,22 +106,22 @@ def relations(archive: Archive, part: str) -> Mapping[str, Relation]:
     return by_id
 
 
-def related(archive: Archive, part: str, kind: str) -> str:
+def find_related_part(archive: Archive, part: str, kind: str) -> str:
     """Return the name of the first part of a type that a part refers to; empty if there is none."""
     return next(
-        (relation.target for relation in relations(archive, part).values() if relation.kind == kind), ""
+        (relation.target for relation in read_relations(archive, part).values() if relation.kind == kind), ""
     )
 
 
-def main_part(archive: Archive) -> str:
+def find_main_part(archive: Archive) -> str:
     """Return the name of an office document's main part. Raises Refused."""
-    name = related(archive, "", "officeDocument")
+    name = find_related_part(archive, "", "officeDocument")
     if name not in archive:
         raise Refused("a damaged office document: its main part is missing")
     return name
 
 
-def root(data: bytes, name: str) -> Any:
+def parse_xml(data: bytes, name: str) -> Any:
     """Return the root element of XML that declares no entities. Raises Refused."""
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
@@ -138,13 +138,13 @@ def root(data: bytes, name: str) -> Any:
     return element
 
 
-def local(element: Any) -> str:
+def local_name(element: Any) -> str:
     """Return the name of an element without its namespace; empty for other nodes."""
     tag = element.tag
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
-def attribute(element: Any, name: str, default: str = "") -> str:
+def attribute_of(element: Any, name: str, default: str = "") -> str:
     """Return the attribute of that name in any namespace."""
     for key, value in element.attrib.items():
         if key.rpartition("}")[2] == name:
@@ -152,46 +152,48 @@ def attribute(element: Any, name: str, default: str = "") -> str:
     return default
 
 
-def child(element: Any, *path: str) -> Any | None:
+def find_child(element: Any, *path: str) -> Any | None:
     """Return the first descendant along a path of names, or None."""
     for name in path:
-        element = next((node for node in element if local(node) == name), None)
+        element = next((node for node in element if local_name(node) == name), None)
         if element is None:
             return None
     return element
 
 
-def value(element: Any, *path: str) -> str | None:
+def val_attribute(element: Any, *path: str) -> str | None:
     """Return the `val` attribute at the end of a path; None if there is no such element."""
-    element_at_end = child(element, *path)
-    return None if element_at_end is None else attribute(element_at_end, "val")
+    element_at_end = find_child(element, *path)
+    return None if element_at_end is None else attribute_of(element_at_end, "val")
 
 
-def number(text: str | None, default: int = 0) -> int:
+def parse_number(text: str | None, default: int = 0) -> int:
     """Return an integer of at most nine digits, or the default."""
     return int(text) if text and text.removeprefix("-").isdecimal() and len(text) < 10 else default
 
 
 def paragraphs_of(element: Any) -> str:
     """Return the paragraphs of a shape, a cell or a title, one per line."""
-    return "\n".join(line_of(node) for node in element.iter() if local(node) == "p").strip()
+    return "\n".join(line_of(node) for node in element.iter() if local_name(node) == "p").strip()
 
 
 def line_of(paragraph: Any) -> str:
     """Return the text of one paragraph."""
     marks = {"br": "\n", "tab": " "}
-    parts = ((local(node), node) for node in paragraph.iter())
+    parts = ((local_name(node), node) for node in paragraph.iter())
     return "".join((node.text or "") if name == "t" else marks.get(name, "") for name, node in parts)
 
 
-def chart(part: Any) -> Iterator[str]:
+def read_chart(part: Any) -> Iterator[str]:
     """Return a chart as its titles, its kind and a table: a row for a category, a column for a series."""
-    titles = (node for node in part.iter() if local(node) == "title")
-    yield from (plain(one_line(paragraphs_of(title))) for title in titles)
-    kinds = dict.fromkeys(kind[1] for node in part.iter() if (kind := _CHART_KIND.fullmatch(local(node))))
+    titles = (node for node in part.iter() if local_name(node) == "title")
+    yield from (escape_markdown(one_line(paragraphs_of(title))) for title in titles)
+    kinds = dict.fromkeys(
+        kind[1] for node in part.iter() if (kind := _CHART_KIND.fullmatch(local_name(node)))
+    )
     yield f"{' and '.join(kinds).capitalize()} chart" if kinds else ""
-    series = [node for node in part.iter() if local(node) == "ser"]
-    names = [" ".join(_values(child(one_series, "tx"))) for one_series in series]
+    series = [node for node in part.iter() if local_name(node) == "ser"]
+    names = [" ".join(_values(find_child(one_series, "tx"))) for one_series in series]
     categories = next(
         (texts for one_series in series if (texts := _values(_first(one_series, "cat", "xVal")))), []
     )
@@ -201,20 +203,20 @@ def chart(part: Any) -> Iterator[str]:
     yield render_table([["", *names], *map(list, zip(*filled, strict=True))])
 
 
-def diagram(part: Any) -> Iterator[str]:
+def read_diagram(part: Any) -> Iterator[str]:
     """Return the texts of a diagram as a list."""
-    return (item(line_of(node), 0) for node in part.iter() if local(node) == "p")
+    return (format_list_item(line_of(node), 0) for node in part.iter() if local_name(node) == "p")
 
 
 def _first(element: Any, *names: str) -> Any | None:
-    return next((descendant for name in names if (descendant := child(element, name)) is not None), None)
+    return next((descendant for name in names if (descendant := find_child(element, name)) is not None), None)
 
 
 def _values(element: Any | None) -> list[str]:
-    values = [] if element is None else [node.text or "" for node in element.iter() if local(node) == "v"]
-    return [_rounded(value) for value in values]
+    nodes = () if element is None else element.iter()
+    return [_shorten_double(node.text or "") for node in nodes if local_name(node) == "v"]
 
 
-def _rounded(value: str) -> str:
+def _shorten_double(value: str) -> str:
     """Return a number as it is shown: a double that is stored as 4.4000000000000004 is 4.4."""
     return f"{float(value):.15g}" if _LONG_DECIMAL.fullmatch(value) else value

@@ -6,7 +6,7 @@ from conspectus.sources.files import delimited
 
 
 def delimited_table(text):
-    table = delimited.delimited_table(text)
+    table = delimited.read_delimited_table(text)
     return table and table.markdown
 
 
@@ -91,7 +91,7 @@ Rook,5
 
 
 def test_rows_longer_and_shorter_than_the_header_are_read_and_counted():
-    table = delimited.delimited_table(RAGGED)
+    table = delimited.read_delimited_table(RAGGED)
     assert table.markdown.splitlines()[0] == "| name | fee | berth |  |  |"
     assert "| Gull | 7 | 3 | by day | by night |" in table.markdown
     assert "\n| Swan | 99 |\n" in table.markdown
@@ -100,7 +100,7 @@ def test_rows_longer_and_shorter_than_the_header_are_read_and_counted():
 
 @pytest.mark.parametrize("text", ["Name,Fee\nAnn,2\nBo,\n", "Name,Fee,,\nAnn,2,,\n", "1,2\n3,4\n5\n"])
 def test_blank_cells_and_tables_without_names_are_not_ragged(text):
-    assert delimited.delimited_table(text).notice is None
+    assert delimited.read_delimited_table(text).notice is None
 
 
 def test_a_cell_of_a_million_characters_is_a_cell():

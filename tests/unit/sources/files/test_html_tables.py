@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from conspectus.sources.files.html import visible
+from conspectus.sources.files.html import read_visible_text
 
 MERGED = """<table><caption>Sales by quarter</caption><thead><tr><th>Year<th>Quarter<th>Sales</thead>
 <tr><td rowspan=2>2025</td><td>Q1</td><td>100</td></tr><tr><td>Q2</td><td>150</td></tr><tr></tr>
@@ -12,7 +12,7 @@ MERGED = """<table><caption>Sales by quarter</caption><thead><tr><th>Year<th>Qua
 
 
 def visible_text(html: str) -> str:
-    return visible(html.encode(), "utf-8").text()
+    return read_visible_text(html.encode(), "utf-8").text()
 
 
 def test_merged_cells_are_filled_and_empty_rows_gone() -> None:
