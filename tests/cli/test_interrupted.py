@@ -65,3 +65,35 @@ def test_an_interrupt_while_it_embeds_says_what_is_stored_and_how_to_go_on(tmp_p
     assert "stored in 'default': 40 documents, pending: " in ran.stderr
     assert " vectors; what is stored is not added twice; " in ran.stderr
     assert ran.stderr.rstrip().splitlines()[-1].endswith("go on: conspectus --data-dir data add .")
+
+
+SLOW_FILES = """
+import os, signal
+from conspectus.ingest.files import Intake
+from conspectus.cli.entry import main
+
+take = Intake.take
+
+
+async def take_two(intake: Intake, root: object, file: object) -> None:
+    if len(root.names) == 2:
+        await intake.flush(root)
+        os.kill(os.getpid(), signal.SIGINT)
+        await __import__("asyncio").sleep(60)
+    await take(intake, root, file)
+
+
+Intake.take = take_two
+main()
+"""
+
+
+def test_an_interrupt_while_it_reads_says_how_many_files_were_not_read(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"{number}.txt").write_text(f"Ship {number} enters.", encoding="utf-8")
+    command = [sys.executable, "-c", SLOW_FILES, "--data-dir", "data", "add", "."]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 130, ran.stderr
+    last = ran.stderr.rstrip().splitlines()[-1]
+    assert "stored in 'default': 2 documents, pending: " in last
+    assert last.endswith("; 3 of 5 files were not read; go on: conspectus --data-dir data add .")

@@ -57,6 +57,7 @@ def add(
         return
     text = None if len(files) == len(paths) else _stdin()
     with progress() as bars:
+        bars = session.follow_files(bars)
         engine, collection = session.engine, session.collection
         report = FilesReport()
         written: Sequence[Written] = ()

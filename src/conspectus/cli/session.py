@@ -36,11 +36,13 @@ from conspectus.model.memory import MEMORY, MemoryWritten
 from conspectus.model.quarantine import quarantine_notice
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import Written
+from conspectus.model.reports import READING
 from conspectus.settings import Settings, UnknownSetting
 from conspectus.text.counts import format_count
 from conspectus.web.warmup import freeze_gc
 
 if TYPE_CHECKING:
+    from conspectus.ports import Progress
     from conspectus.sync import BlockingEngine
 
 MAX_NOTICES: Final = 10
@@ -68,6 +70,7 @@ class Session:
         self.common = common
         self.json = common.json
         self.new = new
+        self.unread_files = ""
         self._usual = usual
         self._closing = closing
 
@@ -175,7 +178,7 @@ class Session:
         """Print what an interrupted command has stored, what remains, and how to go on."""
         if not self.new or "engine" not in vars(self):
             return
-        again = f"go on: {shlex.join((PROGRAM, *sys.argv[1:]))}"
+        again = f"{self.unread_files}go on: {shlex.join((PROGRAM, *sys.argv[1:]))}"
         with suppress(ConspectusError):
             for status in self.engine.maintenance.status().collections:
                 if status.name == self.collection:
@@ -184,6 +187,17 @@ class Session:
                     self.note(f"{stored}, {remains}; what is stored is not added twice; {again}")
                     return
             self.note(f"nothing is stored in {self.collection!r}; {again}")
+
+    def follow_files(self, report: "Progress") -> "Progress":
+        """Return `report`, with which `note_interrupted` also knows how many files were not read yet."""
+
+        def follow(work: str, done: int, total: int) -> None:
+            if work == READING:
+                unread = f"{total - done:,} of {format_count(total, 'file')} were not read; "
+                self.unread_files = unread if done < total else ""
+            report(work, done, total)
+
+        return follow
 
     def note_first(self, notices: Sequence[str]) -> None:
         """Print the first of many notices with `note`."""

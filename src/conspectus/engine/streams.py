@@ -72,6 +72,7 @@ from conspectus.model.parameters import (
 )
 from conspectus.model.query import WindowTokens
 from conspectus.model.records import NewDocument, Receipt, Source, Written
+from conspectus.model.reports import READING
 from conspectus.model.streams import (
     Moments,
     NewStream,
@@ -244,7 +245,7 @@ class StreamService(Service):
         captioned = recordings_with_captions(name for name, _, _ in caption_files)
         for number, (name, data, is_named) in enumerate(caption_files):
             if progress is not None:
-                progress("reading", number, len(caption_files))
+                progress(READING, number, len(caption_files))
             if name in counts.names:
                 counts.failures.append((name if isinstance(data, bytes) else str(data), SAME_NAME))
                 continue

@@ -28,7 +28,7 @@ from conspectus.model.ids import DocumentId
 from conspectus.model.jobs import Upload
 from conspectus.model.quarantine import Quarantined, as_given, quarantine_notice
 from conspectus.model.records import Document, NewDocument, Source, Written
-from conspectus.model.reports import FileFailure, FilesReport
+from conspectus.model.reports import READING, FileFailure, FilesReport
 from conspectus.ports import Files, FoundFile, ParsedFile, Progress
 from conspectus.ports.web import Fetched
 from conspectus.text.urls import parse_url
@@ -134,7 +134,7 @@ class Intake:
     def tell(self, done: int, total: int) -> None:
         """Report progress to the caller, if it asked for that."""
         if self.progress is not None:
-            self.progress("reading", done, total)
+            self.progress(READING, done, total)
 
     async def flush(self, root: Root) -> None:
         """Write what is buffered as one batch."""

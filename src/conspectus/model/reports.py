@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Annotated
+from typing import Annotated, Final
 
 from conspectus.deferred import dataclass
 from conspectus.model.annotations import Example
@@ -10,6 +10,9 @@ from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.parameters import StoredCollection, StoredKey, StoredText, StoredTitle
 from conspectus.model.records import Document, Kind, ReadBy
 from conspectus.model.results import Similarity
+
+READING: Final = "reading"
+"""The work that `Progress` reports while files are read."""
 
 
 @dataclass(frozen=True, slots=True)
