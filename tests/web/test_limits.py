@@ -393,3 +393,35 @@ async def test_requests_without_a_key_take_turns_and_wait_for_no_slow_client() -
     assert present == 3
     released.set()
     await asyncio.gather(*slow)
+
+
+async def test_requests_with_a_key_go_before_those_without_but_not_for_long() -> None:
+    order, answered = list[str](), asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"] == "/api/v1/search":
+            await answered.wait()
+        order.append(scope["path"])
+
+    async def unused(*_: Any) -> Any:
+        raise AssertionError
+
+    turns = AnonymousTurns(app)
+
+    def start(path: str) -> asyncio.Task[None]:
+        return asyncio.create_task(turns({"type": "http", "path": path}, unused, unused))
+
+    search, page, probe = start("/api/v1/search"), start("/page"), start("/healthz")
+    await probe
+    await asyncio.sleep(0)
+    assert order == ["/healthz"]
+    answered.set()
+    await asyncio.gather(search, page)
+    assert order == ["/healthz", "/api/v1/search", "/page"]
+    answered.clear()
+    slow, *pages = start("/api/v1/search"), start("/page"), start("/page")
+    pages[0].cancel()
+    await asyncio.gather(*pages, return_exceptions=True)
+    assert order[3:] == ["/page"]
+    answered.set()
+    await slow

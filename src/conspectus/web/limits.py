@@ -1,8 +1,8 @@
 """Limits of a request: the size of its body, and its time; turns of requests that need no key."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
 
 from starlette.datastructures import Headers
@@ -89,44 +89,80 @@ class RequestLimits:
 class AnonymousTurns:
     """Answers requests that need no key one after the other, however many clients send them at once.
 
-    Each costs little, but many in one step of the event loop would delay all other requests. Probes have a
-    queue of their own. The next request does not wait for a slow client longer than `MAX_TURN_SECONDS`.
+    Each costs little, but many in one step of the event loop would delay all other requests. So each waits
+    until no request with a key is in its first `MAX_TURN_SECONDS`, but no longer than these. Probes have a
+    queue of their own, and wait for nobody else. The next request does not wait for a slow client longer than
+    `MAX_TURN_SECONDS`.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._pages, self._probes = asyncio.Semaphore(1), asyncio.Semaphore(1)
+        self._precedence = Precedence()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on in its turn."""
-        if scope["type"] != "http" or is_limited(scope):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
-            return
-        async with Turn(self._probes if scope["path"] in PROBES else self._pages):
-            await self._app(scope, receive, send)
+        elif is_limited(scope):
+            with self._precedence.hold():
+                await self._app(scope, receive, send)
+        elif scope["path"] in PROBES:
+            await self._probes.acquire()
+            with hold_briefly(self._probes.release):
+                await self._app(scope, receive, send)
+        else:
+            await self._pages.acquire()
+            with hold_briefly(self._pages.release):
+                await self._precedence.wait()
+                await self._app(scope, receive, send)
 
 
-class Turn:
-    """Holds a semaphore for a block, but no longer than `MAX_TURN_SECONDS`."""
+class Precedence:
+    """Counts the requests that go before others, each for `MAX_TURN_SECONDS` at most."""
 
-    def __init__(self, semaphore: asyncio.Semaphore) -> None:
-        self._semaphore = semaphore
-        self._is_over = False
+    def __init__(self) -> None:
+        self._holders = 0
+        self._is_free = asyncio.Event()
+        self._is_free.set()
 
-    async def __aenter__(self) -> None:
-        """Wait for the turn."""
-        await self._semaphore.acquire()
-        self._timer = asyncio.get_running_loop().call_later(MAX_TURN_SECONDS, self._end)
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Go before others in the block."""
+        self._holders += 1
+        self._is_free.clear()
+        with hold_briefly(self._release):
+            yield
 
-    async def __aexit__(self, *_: object) -> None:
-        """Let the next one have its turn."""
-        self._timer.cancel()
-        self._end()
+    async def wait(self) -> None:
+        """Wait until nobody goes first, but no longer than `MAX_TURN_SECONDS`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MAX_TURN_SECONDS):
+                await self._is_free.wait()
 
-    def _end(self) -> None:
-        if not self._is_over:
-            self._is_over = True
-            self._semaphore.release()
+    def _release(self) -> None:
+        self._holders -= 1
+        if not self._holders:
+            self._is_free.set()
+
+
+@contextmanager
+def hold_briefly(release: Callable[[], None]) -> Iterator[None]:
+    """Call a function at the end of the block, or after `MAX_TURN_SECONDS` if that is earlier."""
+    is_over = False
+
+    def end() -> None:
+        nonlocal is_over
+        if not is_over:
+            is_over = True
+            release()
+
+    timer = asyncio.get_running_loop().call_later(MAX_TURN_SECONDS, end)
+    try:
+        yield
+    finally:
+        timer.cancel()
+        end()
 
 
 class LimitedBody:
