@@ -143,7 +143,7 @@ class TestMediaWiki(ConnectorContract):
 def load_guide() -> dict[str, Any]:
     """Run the code of the guide, both files as one. Returns its names."""
     page = (Path(__file__).parents[2] / "docs/guides/write-a-connector.md").read_text(encoding="utf-8")
-    connector, tests = re.findall(r"```py(?:thon)?\n(.*?)```", page, re.DOTALL)
+    connector, tests = re.findall(r"```py(?:thon)?\n(# \w+\.py\n.*?)```", page, re.DOTALL)
     names: dict[str, Any] = {"__name__": __name__}
     for block in (connector, tests.replace("from notes_connector import NotesConnector\n", "")):
         exec(compile(block, "write-a-connector.md", "exec"), names)

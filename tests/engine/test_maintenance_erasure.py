@@ -47,7 +47,7 @@ async def test_a_purge_erases_names_of_files_and_keeps_counts(tmp_path: Path) ->
         upload = Upload(f"{NAME}.md", b"# a text")
         job = await engine.jobs.wait((await engine.jobs.ingest_files([upload])).id)
         failed = await engine.jobs.wait(
-            (await engine.jobs.ingest_files([Upload(f"{NAME}.docx", b"no zip")])).id
+            (await engine.jobs.ingest_files([Upload(f"{NAME}.docx", b"PK\x03\x04 no archive")])).id
         )
         assert (job.state, failed.state) == ("succeeded", "failed")
         (document,) = (await engine.documents.list()).documents

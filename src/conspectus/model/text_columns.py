@@ -95,7 +95,7 @@ _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
     "purges": "id collection",
     "replays": "person key fingerprint",
     "retentions": "id collection owner",
-    "sessions": "id user key hash scopes origin",
+    "sessions": "id user key hash scopes origin identity issuer_session",
     "sources": "id collection kind",
     "standing_summaries": "source owner",
     "summaries": "id source recipe",

@@ -239,7 +239,8 @@ def _set_sign_in_state(app: Application, engine: Engine, settings: Settings) -> 
     app.state.sessions = engine.sessions
     app.state.browser_sign_ins = engine.browser_sign_ins
     app.state.own_address = settings.own_address
-    app.state.sign_in_name = settings.oidc_name
+    name = None if engine.browser_sign_ins is None else settings.oidc_name
+    app.state.sign_in_provider = sign_in.describe_provider(name, settings.own_address)
     app.state.failures = FailureDelays(settings)
     app.state.readiness.call_when_stopping(app.state.failures.end_delays)
     app.state.protected_resources = _describe_protected_resources(engine, settings)

@@ -1,5 +1,6 @@
 """Sign-in of browsers on the pages of an identity provider, and what the provider sends when they log out."""
 
+import json
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -12,6 +13,7 @@ from conspectus.access.browser_sign_ins import CALLBACK_PATH, BrowserSignIns
 from conspectus.errors import InvalidToken, NotFound, TooLarge
 from conspectus.web.auth import read_body, require_same_origin, set_session
 from conspectus.web.connections import network_of
+from conspectus.web.static_documents import StaticDocument
 
 router = APIRouter(include_in_schema=False)
 SIGN_IN: Final = "/sign-in"
@@ -26,11 +28,16 @@ FAILED: Final = f"{CONSOLE}#sign-in=failed"
 
 
 @router.get(f"{SIGN_IN}/provider")
-async def describe_provider(request: Request) -> JSONResponse:
+async def read_provider(request: Request) -> Response:
     """Return the name of the provider, null without one, and the address at which people sign in."""
-    has_provider = request.app.state.browser_sign_ins is not None
-    name = request.app.state.sign_in_name if has_provider else None
-    return JSONResponse({"name": name, "address": request.app.state.own_address})
+    provider: StaticDocument = request.app.state.sign_in_provider
+    return provider.response(request)
+
+
+def describe_provider(name: str | None, address: str) -> StaticDocument:
+    """Return what the console reads of the provider before anybody has signed in."""
+    body = json.dumps({"name": name, "address": address}, separators=(",", ":"))
+    return StaticDocument("application/json", plain=body.encode())
 
 
 @router.get(SIGN_IN)
