@@ -4,10 +4,13 @@ from conspectus.model.annotations import Example, Length, Range, Secret
 from conspectus.model.checks import Checked
 from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
-from conspectus.ports.connectors import ConnectionSite, Connector, ConnectorFactory, Watchable
+from conspectus.model.viewers import EVERYONE, AccessListing
+from conspectus.ports.connectors import ConnectionSite, Connector, ConnectorFactory, Mirroring, Watchable
 from conspectus.ports.web import Fetched, Fetcher
 
 __all__ = [
+    "EVERYONE",
+    "AccessListing",
     "Checked",
     "ConnectionSite",
     "Connector",
@@ -18,6 +21,7 @@ __all__ = [
     "Fetcher",
     "Length",
     "Listing",
+    "Mirroring",
     "NewDocument",
     "Range",
     "Secret",

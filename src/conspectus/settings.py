@@ -227,6 +227,9 @@ class Settings:
         default="", repr=False
     )
 
+    mirrored_hide_hours: Annotated[
+        int, "hours after its last successful sync when what a connection mirrors is hidden; 0: never"
+    ] = 24
     access_lost_keep_hours: Annotated[
         int, "hours that documents stay readable after their connection was refused access; 0: none"
     ] = 0

@@ -21,10 +21,11 @@ from tests.waiting import until
 import conspectus
 from conspectus.access.policy import access_of, visible, without_hidden
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.model.access import ROLES, Grant, Group, Person, Principal, User
+from conspectus.model.access import LOCAL_OWNER, ROLES, Grant, Group, Person, Principal, User
 from conspectus.model.filter import EVERYTHING, document_row, matches
 from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, GroupId, SourceId, UserId
 from conspectus.model.records import Kind
+from conspectus.model.viewers import EVERYONE, RemotePerson
 from conspectus.records.accounts.store import SqlAccounts
 from conspectus.records.core.row_security import ESTIMATED, LOGIN, READER
 from conspectus.records.store import SqlRecords, open_records
@@ -70,9 +71,9 @@ async def allowed_documents(records: SqlRecords, accounts: SqlAccounts, person: 
     for home in await records.collections():
         access = access_of(person, home, grants)
         hidden = await accounts.list_hidden_sources(home.id)
-        where = visible(
-            without_hidden(access, [source.id for source in await records.sources(home.id)], hidden)
-        )
+        unreadable = await accounts.list_unreadable_sources(home.id, person.id)
+        sources = [source.id for source in await records.sources(home.id)]
+        where = visible(without_hidden(access, sources, hidden, unreadable))
         documents, _ = await records.list(home.id, EVERYTHING, limit=1_000)
         documents_allowed |= {document.id for document in documents if matches(where, document_row(document))}
     return documents_allowed
@@ -125,6 +126,39 @@ async def test_what_is_shown_is_what_the_policy_allows(
             seen.add(frozenset(await shown_documents(records, user.id)))
     assert len(seen) > 5
     assert len(await shown_documents(records, LOCAL)) == 18
+
+
+def possible_remote_steps(chance: random.Random, accounts: SqlAccounts) -> list[Any]:
+    """What may happen at a remote, whose people are users, and to what it mirrors."""
+    names = [name for name in ("p", "q", "g1", "g2", EVERYONE) if chance.random() < 0.4]
+    source = SourceId(f"{chance.choice(HOMES)}{chance.randrange(3)}")
+    remote, user = chance.choice(["mail", "wiki"]), chance.choice([*USERS, None])
+    person = RemotePerson(chance.choice(["p", "q"]), user)
+    return [
+        lambda: accounts.mirror_source(source, remote, names),
+        lambda: accounts.put_remote_members(remote, {chance.choice(["g1", "g2"]): names}),
+        lambda: accounts.map_remote_person(remote, person, created=NOON),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_what_is_mirrored_is_shown_to_its_viewers(
+    records: SqlRecords, accounts: SqlAccounts, seed: int
+) -> None:
+    chance = random.Random(seed)
+    hidden_from_owner: set[int] = set()
+    for _ in range(12):
+        steps: list[Any] = [chance.choice(possible_steps(chance, accounts))]
+        for step in (*steps, *possible_remote_steps(chance, accounts)):
+            await step()
+        for user in await accounts.users():
+            person = Person(user.name, user.owner, user.id)
+            allowed = await allowed_documents(records, accounts, person)
+            assert await shown_documents(records, user.id) == allowed
+        allowed = await allowed_documents(records, accounts, LOCAL_OWNER)
+        assert await shown_documents(records, LOCAL) == allowed
+        hidden_from_owner.add(18 - len(allowed))
+    assert len(hidden_from_owner) > 2
 
 
 async def test_who_is_disabled_unknown_or_nobody_is_shown_nothing(

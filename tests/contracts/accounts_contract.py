@@ -1,6 +1,7 @@
 """What every store of people must do. Subclass `AccountsContract`, give it `accounts` and `catalog`."""
 
 import asyncio
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -26,6 +27,7 @@ from conspectus.model.access import (
 from conspectus.model.identities import GroupClaim, Identity
 from conspectus.model.ids import LOCAL, CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.model.records import Collection, Receipt, Source
+from conspectus.model.viewers import EVERYONE, RemotePerson
 from conspectus.ports.accounts import Accounts
 from tests.support.samples import NOON, notes, shelf
 
@@ -33,6 +35,21 @@ ANNA, BEN, TEAM = UserId("anna-id"), UserId("ben-id"), GroupId("team-id")
 WIKI, DIARY = CollectionId("wiki-id"), CollectionId("diary-id")
 PAGES, DRAFTS = SourceId("pages-id"), SourceId("drafts-id")
 MINUTE = timedelta(minutes=1)
+
+
+def groups_of(names: set[str], members: Mapping[str, set[str]]) -> set[str]:
+    """The names with those of all groups that have one of them as a member, however far."""
+    while True:
+        wider = names | {group for group, inner in members.items() if inner & names}
+        if wider == names:
+            return names
+        names = wider
+
+
+async def mirrors(catalog: "Catalog", collection: CollectionId) -> bool:
+    """Whether a collection is marked as one with mirrored sources."""
+    stored = await catalog.collection(collection)
+    return stored is not None and stored.mirrors
 
 
 class Catalog(Protocol):
@@ -280,6 +297,99 @@ class AccountsContract:
         assert await accounts.list_hidden_sources(WIKI) == {PAGES: NOON + MINUTE}
         await accounts.hide_sources([PAGES], since=None)
         assert await accounts.list_hidden_sources(WIKI) == {}
+
+    async def test_mirrored_sources_are_read_by_viewers_alone(
+        self, accounts: Accounts, catalog: Catalog, peopled: None
+    ) -> None:
+        """By name, through groups in groups, as everyone; nobody without a name at the remote."""
+        await catalog.put_source(replace(notes("drafts", WIKI), id=DRAFTS))
+        assert await accounts.list_unreadable_sources(WIKI, BEN) == {}
+        assert not await mirrors(catalog, WIKI)
+        await accounts.mirror_source(PAGES, "mail", ["group:all", "ann"])
+        assert await mirrors(catalog, WIKI) and not await mirrors(catalog, DIARY)
+        await accounts.mirror_source(DRAFTS, "mail", [])
+        assert await accounts.list_mirrored_sources("mail") == {
+            PAGES: frozenset({"group:all", "ann"}),
+            DRAFTS: frozenset(),
+        }
+        assert await accounts.list_mirrored_sources("other") == {}
+        both = {PAGES: "mail", DRAFTS: "mail"}
+        assert await accounts.list_unreadable_sources(WIKI, BEN) == both
+        assert await accounts.list_unreadable_sources(DIARY, BEN) == {}
+        await accounts.map_remote_person("mail", RemotePerson("ben", BEN), created=NOON)
+        await accounts.map_remote_person("other", RemotePerson("ann", BEN), created=NOON)
+        assert await accounts.list_unreadable_sources(WIKI, BEN) == both
+        members = {"group:all": ["group:some"], "group:some": ["group:all", "ben", "cy"]}
+        await accounts.put_remote_members("mail", members)
+        assert await accounts.list_unreadable_sources(WIKI, BEN) == {DRAFTS: "mail"}
+        assert await accounts.list_unreadable_sources(WIKI, ANNA) == both
+        await accounts.put_remote_members("mail", {"group:some": ["cy"]})
+        assert await accounts.list_unreadable_sources(WIKI, BEN) == both
+        await accounts.mirror_source(DRAFTS, "mail", [EVERYONE])
+        assert await accounts.list_unreadable_sources(WIKI, BEN) == {PAGES: "mail"}
+        assert await accounts.list_unreadable_sources(WIKI, ANNA) == both
+        await accounts.forget_remote("mail")
+        assert await accounts.list_unreadable_sources(WIKI, BEN) == both
+        with pytest.raises(NotFound):
+            await accounts.mirror_source(SourceId("missing"), "mail", [])
+
+    async def test_groups_that_a_whole_list_does_not_name_have_no_members(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        """A list that was cut off replaces the groups that it names, and no other."""
+        await accounts.mirror_source(PAGES, "mail", ["a", "b"])
+        await accounts.map_remote_person("mail", RemotePerson("ben", BEN), created=NOON)
+        await accounts.put_remote_members("mail", {"a": ["ben"], "b": ["ben"]})
+        await accounts.put_remote_members("other", {"a": ["ben"]})
+        await accounts.put_remote_members("mail", {"a": []})
+        assert await accounts.list_unreadable_sources(WIKI, BEN) == {}
+        await accounts.put_remote_members("mail", {}, groups={"a", "c"})
+        assert await accounts.list_unreadable_sources(WIKI, BEN) == {PAGES: "mail"}
+
+    async def test_people_of_a_remote_are_listed_with_their_users(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        """Groups are no people, and neither is everyone."""
+        await accounts.mirror_source(PAGES, "mail", ["group:all", "zoe", EVERYONE])
+        await accounts.put_remote_members("mail", {"group:all": ["ben", "cy"]})
+        await accounts.map_remote_person("mail", RemotePerson("ben", BEN), created=NOON)
+        people = [RemotePerson("ben", BEN), RemotePerson("cy"), RemotePerson("zoe")]
+        assert list(await accounts.list_remote_people("mail")) == people
+        with pytest.raises(NotFound):
+            await accounts.map_remote_person("mail", RemotePerson("cy", UserId("no")), created=NOON)
+        await accounts.map_remote_person("mail", RemotePerson("cy", BEN), created=NOON)
+        await accounts.map_remote_person("mail", RemotePerson("ben"), created=NOON)
+        assert [person.user for person in await accounts.list_remote_people("mail")] == [None, BEN, None]
+        await accounts.delete_user(BEN)
+        assert [person.user for person in await accounts.list_remote_people("mail")] == [None] * 3
+
+    async def test_random_viewers_are_those_of_a_plain_search(
+        self, accounts: Accounts, catalog: Catalog, peopled: None
+    ) -> None:
+        """Grants, revocations and group edits at the remote, in any order."""
+        dice, names = random.Random(50), ["p", "q", "g1", "g2", "g3", EVERYONE]
+        await catalog.put_source(replace(notes("drafts", WIKI), id=DRAFTS))
+        viewers: dict[SourceId, set[str]] = {}
+        members: dict[str, set[str]] = {}
+        users = {"p": ANNA, "q": BEN}
+        for name, user in users.items():
+            await accounts.map_remote_person("mail", RemotePerson(name, user), created=NOON)
+        for _ in range(40):
+            some = {name for name in names if dice.random() < 0.3}
+            if dice.random() < 0.5:
+                source = dice.choice([PAGES, DRAFTS])
+                viewers[source] = some
+                await accounts.mirror_source(source, "mail", sorted(some))
+            else:
+                group = dice.choice(["g1", "g2", "g3"])
+                members[group] = some
+                await accounts.put_remote_members("mail", {group: sorted(some)})
+            for name, user in users.items():
+                unreadable = await accounts.list_unreadable_sources(WIKI, user)
+                person_names = groups_of({name, EVERYONE}, members)
+                assert unreadable.keys() == {
+                    source for source in viewers if not viewers[source] & person_names
+                }
 
     async def test_what_is_deleted_takes_its_grants_along(
         self, accounts: Accounts, catalog: Catalog, peopled: None

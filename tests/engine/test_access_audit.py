@@ -79,6 +79,7 @@ WRITES: Mapping[str, Work] = {
         "git", "markdown", {"path": str(a.folder)}, collection="wiki"
     ),
     "set_credentials": lambda a: a.owner.connections.set_credentials("docs", {}, collection="wiki"),
+    "map_person": lambda a: a.owner.connections.map_person("docs", "user:1", "bob", collection="wiki"),
     "delete_connection": lambda a: a.owner.connections.delete("docs", collection="wiki"),
     "set_entity_extraction": lambda a: a.owner.graph.set_entity_extraction(collection="wiki"),
     "delete_graph": lambda a: a.owner.graph.delete("parts", collection="wiki"),

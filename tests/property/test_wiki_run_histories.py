@@ -48,7 +48,8 @@ class PlainShelf:
     async def spaces(self) -> Sequence[str]:
         return list(self.sources)
 
-    async def source(self, space: str) -> Source:
+    async def source(self, space: str, viewers: frozenset[str] | None) -> Source:
+        assert viewers is None
         self.change()
         return self.sources.setdefault(space, Source(SourceId(space), HOME, space))
 

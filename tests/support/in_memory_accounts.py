@@ -1,6 +1,6 @@
 """People and grants in dictionaries: what every other store of them has to agree with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias
@@ -22,6 +22,7 @@ from conspectus.model.access import (
 from conspectus.model.identities import GroupClaim, Identity, SignedIn
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.model.records import Collection, Receipt, Source
+from conspectus.model.viewers import EVERYONE, RemotePerson
 from conspectus.ports.accounts import Accounts
 
 Change: TypeAlias = AccountChange | None
@@ -89,6 +90,9 @@ class MemoryAccounts(Accounts):
         self._sessions: dict[str, tuple[Session, str]] = {}
         self._invitations: dict[str, tuple[Invitation, str]] = {}
         self._hidden: dict[SourceId, datetime] = {}
+        self._viewers: dict[SourceId, tuple[str, frozenset[str]]] = {}
+        self._remote_members: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._remote_people: dict[tuple[str, str], UserId] = {}
 
     async def add_user(self, user: User, change: Change = None) -> None:
         if any(account.name == user.name for account in self._users.values()):
@@ -114,6 +118,7 @@ class MemoryAccounts(Accounts):
             self._require_free(moved, follower)
             self._catalog.collections.update((collection.id, collection) for collection in moved)
         del self._users[user]
+        self._remote_people = {key: other for key, other in self._remote_people.items() if other != user}
         self._note(change)
         about = {user, *(name for name, (key, _) in self._keys.items() if key.user == user)} if purge else ()
         self._audit = [
@@ -282,6 +287,74 @@ class MemoryAccounts(Accounts):
             self._hidden.pop(source, None)
             if since is not None:
                 self._hidden[source] = since
+
+    async def mirror_source(self, source: SourceId, remote: str, viewers: Sequence[str]) -> None:
+        if source not in self._catalog.sources:
+            raise NotFound("source", source)
+        self._viewers[source] = (remote, frozenset(viewers))
+        collection = self._catalog.collections[self._catalog.sources[source].collection]
+        self._catalog.collections[collection.id] = replace(collection, mirrors=True)
+
+    async def list_mirrored_sources(self, remote: str) -> Mapping[SourceId, frozenset[str]]:
+        stored = self._viewers.items()
+        return {source: viewers for source, (by, viewers) in stored if by == remote and self._exists(source)}
+
+    async def list_unreadable_sources(self, collection: CollectionId, user: UserId) -> Mapping[SourceId, str]:
+        stored = self._catalog.sources
+        return {
+            source: remote
+            for source, (remote, viewers) in self._viewers.items()
+            if self._exists(source)
+            and stored[source].collection == collection
+            and not viewers & self._names_of(remote, user)
+        }
+
+    def _names_of(self, remote: str, user: UserId) -> set[str]:
+        names = {name for (by, name), mapped in self._remote_people.items() if (by, mapped) == (remote, user)}
+        names |= {EVERYONE} if names else set()
+        while True:
+            groups = {
+                group
+                for (by, group), members in self._remote_members.items()
+                if by == remote and names & set(members)
+            }
+            if groups <= names:
+                return names
+            names |= groups
+
+    def _exists(self, source: SourceId) -> bool:
+        return source in self._catalog.sources
+
+    async def put_remote_members(
+        self, remote: str, members: Mapping[str, Sequence[str]], *, groups: Container[str] | None = None
+    ) -> None:
+        for by, group in list(self._remote_members):
+            if by == remote and (group in members or (groups is not None and group not in groups)):
+                del self._remote_members[by, group]
+        self._remote_members |= {(remote, group): tuple(names) for group, names in members.items() if names}
+
+    async def list_remote_people(self, remote: str) -> Sequence[RemotePerson]:
+        mapped = {name: user for (by, name), user in self._remote_people.items() if by == remote}
+        of_remote = {group: names for (by, group), names in self._remote_members.items() if by == remote}
+        names = {name for members in of_remote.values() for name in members}
+        for viewers in (await self.list_mirrored_sources(remote)).values():
+            names |= viewers
+        people = (names - of_remote.keys() - {EVERYONE}) | mapped.keys()
+        return [RemotePerson(name, mapped.get(name)) for name in sorted(people)]
+
+    async def map_remote_person(
+        self, remote: str, person: RemotePerson, *, created: datetime, change: AccountChange | None = None
+    ) -> None:
+        if person.user is not None and person.user not in self._users:
+            raise NotFound("user", person.user)
+        self._remote_people.pop((remote, person.name), None)
+        if person.user is not None:
+            self._remote_people[remote, person.name] = person.user
+        self._note(change)
+
+    async def forget_remote(self, remote: str) -> None:
+        self._remote_members = {key: row for key, row in self._remote_members.items() if key[0] != remote}
+        self._remote_people = {key: user for key, user in self._remote_people.items() if key[0] != remote}
 
     async def add_audit(self, entry: AuditEntry) -> None:
         if entry.collection is None or entry.collection not in self._catalog.collections:

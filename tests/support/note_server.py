@@ -1,4 +1,4 @@
-"""A small server of notes in this process, with a password, and the connector that reads it.
+"""A small server of notes in this process, with a password, and the connectors that read it.
 
 It is honest: it answers each request by what its own users have set, and knows nothing of Conspectus.
 """
@@ -13,6 +13,8 @@ from typing import Annotated, ClassVar
 import pytest
 
 from conspectus.connectors import (
+    EVERYONE,
+    AccessListing,
     Checked,
     ConnectionSite,
     ConnectorEntry,
@@ -25,21 +27,28 @@ from conspectus.connectors import (
 from conspectus.errors import FetchFailed, NotFound
 
 METADATA = "Metadata-Version: 2.1\nName: notes-of-tests\nVersion: 1.0\n"
-ENTRY_POINTS = "[conspectus.connectors]\nnotes = tests.support.note_server:NoteServers\n"
+ENTRY_POINTS = (
+    "[conspectus.connectors]\nnotes = tests.support.note_server:NoteServers\n"
+    "guarded = tests.support.note_server:GuardedServers\n"
+)
 
 
 @dataclass
 class Note:
-    """A note in a notebook."""
+    """A note in a notebook: its viewers are people, groups, or everyone at the server."""
 
     notebook: str
     text: str
     revision: int = 1
+    viewers: frozenset[str] = frozenset()
+    changed: int = 0
+    guarded: int = 0
+    """The numbers of the changes that changed the note, and its viewers, last."""
 
 
 @dataclass
 class NoteServer:
-    """The server: its notes, and the password of those who read them."""
+    """The server: its notes and groups, and the password of those who read them."""
 
     running: ClassVar[dict[str, "NoteServer"]] = {}
 
@@ -48,6 +57,15 @@ class NoteServer:
     notes: dict[str, Note] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     """Keys of notes whose error page repeats the request."""
+    groups: dict[str, frozenset[str]] = field(default_factory=dict)
+    people: set[str] = field(default_factory=set)
+    changes: int = 0
+    deleted: dict[str, int] = field(default_factory=dict)
+    regrouped: dict[str, int] = field(default_factory=dict)
+    mirrors: bool = False
+    """Whether the plain connector mirrors permissions too, as after an update of its package."""
+    answers_before_failure: int | None = None
+    """So many requests are still answered, and no later one; None: all."""
 
     @contextmanager
     def run(self) -> Iterator["NoteServer"]:
@@ -57,6 +75,43 @@ class NoteServer:
             yield self
         finally:
             del self.running[self.name]
+
+    def put(self, key: str, notebook: str, text: str, viewers: set[str]) -> None:
+        """Make a note, or change its text, place and viewers."""
+        self.changes += 1
+        revision = self.notes[key].revision + 1 if key in self.notes else 1
+        note = Note(notebook, text, revision, frozenset(viewers), self.changes, self.changes)
+        self.notes[key] = note
+
+    def share(self, key: str, viewers: set[str]) -> None:
+        """Change who may read a note, and nothing else."""
+        self.changes += 1
+        self.notes[key].viewers, self.notes[key].guarded = frozenset(viewers), self.changes
+
+    def delete(self, key: str) -> None:
+        """Delete a note."""
+        self.changes += 1
+        del self.notes[key]
+        self.deleted[key] = self.changes
+
+    def set_group(self, group: str, members: set[str]) -> None:
+        """Change the members of a group."""
+        self.changes += 1
+        self.groups[group], self.regrouped[group] = frozenset(members), self.changes
+
+    def may_read(self, person: str, key: str) -> bool:
+        """Answer the question of a person for a note."""
+        if person not in self.people or key not in self.notes:
+            return False
+        return any(self._includes(viewer, person, set()) for viewer in self.notes[key].viewers)
+
+    def _includes(self, viewer: str, person: str, visited: set[str]) -> bool:
+        if viewer in {person, EVERYONE}:
+            return True
+        if viewer in visited:
+            return False
+        members = self.groups.get(viewer, frozenset())
+        return any(self._includes(member, person, visited | {viewer}) for member in members)
 
     def list_notes(self, password: str) -> dict[str, Note]:
         """Answer a request for the list of notes."""
@@ -73,6 +128,10 @@ class NoteServer:
         return self.notes[key].text
 
     def _authenticate(self, password: str) -> None:
+        if self.answers_before_failure == 0:
+            raise FetchFailed(f"notes://{self.name}", "does not answer", passing=True)
+        if self.answers_before_failure is not None:
+            self.answers_before_failure -= 1
         if password != self.password:
             raise FetchFailed(f"notes://{self.name}", f"{password!r} is wrong", status=401)
 
@@ -97,7 +156,9 @@ class NoteServers:
 
     def create(self, options: NoteOptions, site: ConnectionSite) -> "NoteConnector":
         """Create the connector."""
-        return NoteConnector(options)
+        server = NoteServer.running.get(options.server)
+        mirrors = server is not None and server.mirrors
+        return GuardedConnector(options) if mirrors else NoteConnector(options)
 
 
 class NoteConnector:
@@ -125,6 +186,54 @@ class NoteConnector:
         if self._options.server not in NoteServer.running:
             raise FetchFailed(f"notes://{self._options.server}", "does not answer", passing=True)
         return NoteServer.running[self._options.server]
+
+
+class GuardedServers(NoteServers):
+    """The factory of the connector that mirrors permissions."""
+
+    title = "Guarded notes of tests"
+
+    def create(self, options: NoteOptions, site: ConnectionSite) -> "GuardedConnector":
+        """Create the connector."""
+        return GuardedConnector(options)
+
+
+class GuardedConnector(NoteConnector):
+    """Reads a server of notes with its permissions, two notes in a batch. Cursors are numbers of changes."""
+
+    async def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
+        """List what changed, oldest first."""
+        server, since = self._server(), int(cursor or 0)
+        notes = server.list_notes(self._options.password)
+        changed = sorted(
+            (key for key, note in notes.items() if note.changed > since), key=lambda key: notes[key].changed
+        )
+        while len(changed) > 2:
+            batch, changed = changed[:2], changed[2:]
+            yield Listing(_entries(batch, notes), str(notes[batch[-1]].changed))
+        gone = tuple(key for key, change in server.deleted.items() if change > since and key not in notes)
+        cursor_after = str(server.changes)
+        yield Listing(_entries(changed, notes), cursor_after, gone=gone, complete=since == 0)
+
+    async def access(self, cursor: str | None) -> AsyncIterator[AccessListing]:
+        """List changed viewers and groups, oldest first."""
+        server, since = self._server(), int(cursor or 0)
+        notes = server.list_notes(self._options.password)
+        viewers = {key: tuple(note.viewers) for key, note in notes.items() if note.guarded > since}
+        members = {
+            group: tuple(server.groups[group]) for group, change in server.regrouped.items() if change > since
+        }
+        yield AccessListing(str(since), members=members)
+        yield AccessListing(str(server.changes), viewers, complete=False)
+
+
+def _entries(keys: list[str], notes: dict[str, Note]) -> tuple[ConnectorEntry, ...]:
+    return tuple(
+        ConnectorEntry(
+            key, notes[key].notebook, str(notes[key].revision), key, viewers=tuple(notes[key].viewers)
+        )
+        for key in keys
+    )
 
 
 def install_note_connector(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

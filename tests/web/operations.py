@@ -113,6 +113,9 @@ WRITES: Final[Mapping[str, Parts]] = {
     "POST /collections/{collection}/ingest/preview": {"files": _FILES},
     "POST /collections/{collection}/connections": {"json": {"name": "{fresh}", **_WIKI}},
     "PUT /collections/{collection}/connections/{name}/credentials": {"json": {"credentials": {}}},
+    "PUT /collections/{collection}/connections/{name}/people": {
+        "json": {"person": "user:1", "user": "{user}"}
+    },
     "DELETE /collections/{collection}/connections/{name}": {},
     "POST /collections/{collection}/connections/{name}/sync": {},
     "POST /jobs/{job}/cancel": {},
@@ -203,6 +206,7 @@ READS: Final[Mapping[str, Parts]] = {
     "GET /collections/{collection}/grants": {},
     "GET /connectors": {},
     "GET /collections/{collection}/connections": {},
+    "GET /collections/{collection}/connections/{name}/people": {},
     "GET /users/{user}/roles": {},
     "GET /documents/{document}/readers": {},
     "GET /audit": {},

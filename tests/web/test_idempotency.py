@@ -22,6 +22,7 @@ from fastapi import FastAPI
 from conspectus import bootstrap
 from conspectus.errors import ProviderUnavailable
 from conspectus.model.ids import is_uuid
+from conspectus.model.viewers import RemotePerson
 from conspectus.operations.table import OPERATIONS
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
@@ -407,3 +408,23 @@ async def test_a_response_is_not_repeated_once_its_source_is_hidden(site: Site, 
     await site.engine._context.parts.accounts.hide_sources([source], since=NOON)
     hidden = await people.bob.patch(f"/documents/{document}", json=change, headers=KEY)
     assert (hidden.status_code, "1234" in hidden.text) == (409, False)
+
+
+async def test_a_response_is_not_repeated_to_a_former_viewer(site: Site, people: People) -> None:
+    (document,) = await filled(people.owner, "wiki", "The secret code is 1234.")
+    bob = (await people.bob.get("/me")).json()["id"]
+    grantee = {"kind": "user", "id": bob}
+    await people.owner.put("/collections/wiki/grants", json={"grantee": grantee, "role": "editor"})
+    source = (await people.owner.get(f"/documents/{document}")).json()["source"]
+    accounts = site.engine._context.parts.accounts
+    await accounts.mirror_source(source, "mail", ["staff"])
+    await accounts.map_remote_person("mail", RemotePerson("bob", bob), created=NOON)
+    await accounts.put_remote_members("mail", {"staff": ["bob"]})
+    change = {"title": "The code 1234"}
+    first, again = [
+        await people.bob.patch(f"/documents/{document}", json=change, headers=KEY) for _ in range(2)
+    ]
+    assert (first.status_code, REPLAYED in again.headers) == (200, True)
+    await accounts.put_remote_members("mail", {"staff": []})
+    revoked = await people.bob.patch(f"/documents/{document}", json=change, headers=KEY)
+    assert (revoked.status_code, "1234" in revoked.text) == (409, False)

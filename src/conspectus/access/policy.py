@@ -41,9 +41,18 @@ def access_of(person: Person, collection: Collection, grants: Sequence[Grant]) -
     return Access(highest(collection_roles) if collection_roles else None, sources)
 
 
-def without_hidden(access: Access, sources: Iterable[SourceId], hidden: Iterable[SourceId]) -> Access:
-    """Return access to these sources of a collection but for the hidden ones, which only managers read."""
+def without_hidden(
+    access: Access,
+    sources: Iterable[SourceId],
+    hidden: Iterable[SourceId],
+    unreadable: Iterable[SourceId] = (),
+) -> Access:
+    """Return access to these sources of a collection but for the hidden ones, which only managers read.
+
+    Nobody reads an `unreadable` one, whose remote does not name the person among its viewers.
+    """
     barred = frozenset(source for source in hidden if not includes_role(role_on(access, source), "manager"))
+    barred |= frozenset(unreadable)
     if not barred:
         return access
     roles = {source: role_on(access, source) for source in sources if source not in barred}

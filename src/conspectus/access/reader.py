@@ -26,7 +26,7 @@ from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role, Scope, User
 from conspectus.model.connections import Connection
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, Not, document_row, matches
-from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.quarantine import as_given
 from conspectus.model.records import (
     Collection,
@@ -96,7 +96,7 @@ class AuthorizedReader:
     def __init__(self, person: Person, records: Records, accounts: Accounts, clock: Clock) -> None:
         self.person = person
         self._everything = records
-        self._records = records.visible_to(person.id)
+        self._records = records if person.syncs else records.visible_to(person.id)
         self._accounts = accounts
         self._clock = clock
 
@@ -188,6 +188,27 @@ class AuthorizedReader:
         """Return the ids of the sources of a collection that only managers read now."""
         hidden, now = await self._accounts.list_hidden_sources(collection), self._clock()
         return [source for source, hidden_from in hidden.items() if hidden_from <= now]
+
+    async def list_unreadable_sources(self, collection: Collection, user: UserId) -> list[SourceId]:
+        """Return the mirrored sources that a user is no viewer of. A sync reads what its connection has."""
+        if not collection.mirrors:
+            return []
+        unreadable = await self._accounts.list_unreadable_sources(collection.id, user)
+        syncs = self.person.syncs if user == self.person.id else None
+        return [source for source, remote in unreadable.items() if remote != syncs]
+
+    async def list_missing_viewers(
+        self, collection: Collection, user: UserId
+    ) -> Mapping[SourceId, tuple[str, ...]]:
+        """Return the viewers, as the remote names them, of the mirrored sources that a user may not read."""
+        if not collection.mirrors:
+            return {}
+        unreadable = await self._accounts.list_unreadable_sources(collection.id, user)
+        viewers: dict[SourceId, tuple[str, ...]] = {}
+        for remote in set(unreadable.values()):
+            mirrored = await self._accounts.list_mirrored_sources(remote)
+            viewers |= {source: tuple(sorted(names)) for source, names in mirrored.items()}
+        return {source: viewers[source] for source in unreadable if source in viewers}
 
     async def source(self, access: CollectionAccess, name: str) -> Source | None:
         """Return the source with that id or name; None if none is readable."""
@@ -542,10 +563,14 @@ class AuthorizedReader:
 
     async def _roles(self, collection: Collection, grants: Sequence[Grant]) -> Access:
         roles = access_of(self.person, collection, grants)
-        if includes_role(roles.collection, "manager"):
+        if not can_see(roles):
             return roles
-        hidden = await self.list_hidden_sources(collection.id)
-        if not hidden:
+        is_manager = includes_role(roles.collection, "manager")
+        hidden = [] if is_manager else await self.list_hidden_sources(collection.id)
+        unreadable = await self.list_unreadable_sources(collection, self.person.id)
+        if self.person.seen_by is not None:
+            unreadable += await self.list_unreadable_sources(collection, self.person.seen_by)
+        if not hidden and not unreadable:
             return roles
         sources = await self._everything.sources(collection.id)
-        return without_hidden(roles, [source.id for source in sources], hidden)
+        return without_hidden(roles, [source.id for source in sources], hidden, unreadable)

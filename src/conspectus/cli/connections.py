@@ -26,6 +26,7 @@ from conspectus.model.connectors import ConnectorKind
 from conspectus.model.files import expand_home
 from conspectus.model.jobs import Job
 from conspectus.model.parameters import ConnectionName
+from conspectus.model.viewers import RemotePerson
 
 ConnectionArgument = Annotated[str, argument(ConnectionName, metavar="NAME")]
 BOOLEANS: Mapping[str, bool] = MappingProxyType({"true": True, "false": False})
@@ -79,6 +80,10 @@ def _connections_table(connections: Iterable[Connection]) -> RenderableType:
         for connection in connections
     )  # fmt: skip
     return rows_table(("name", "connector", "state", "access", "last run", "options", "error"), rows)
+
+
+def _people_table(people: Iterable[RemotePerson]) -> RenderableType:
+    return rows_table(("person", "user"), ((person.name, person.user) for person in people))
 
 
 def _kinds_table(kinds: Iterable[ConnectorKind]) -> RenderableType:
@@ -167,6 +172,14 @@ CONNECTIONS_COMMANDS: Final = {
     ),
     "sync": Command("jobs:ConnectionService.sync", "Sync a connection now.", extra=Waiting, show=show_job),
     "watch": watch,
+    "people": Command(
+        "jobs:ConnectionService.list_people", "List the people at the remote with the users that they are.",
+        _people_table, limit=1_000, nothing="no people",
+    ),
+    "map": Command(
+        "jobs:ConnectionService.map_person", "Let a user read what a person at the remote may read.",
+        "{result.name} is now {result.user}", arguments={"name": "NAME", "person": "PERSON"},
+    ),
     "delete": Command(
         "jobs:ConnectionService.delete", "Delete a connection.",
         "deleted the connection {name}; documents deleted: {result.documents}",

@@ -184,7 +184,12 @@ def _explain_as(
         raise InvalidInput("as", "cannot be combined with --document or --fits-from")
     explanation = session.engine.search.explain_as(query, budget, user=listed.user or "", **scope)
     missing = (
-        (grant.source_name, grant.role, str(grant.candidates), str(grant.passages))
+        (
+            grant.source_name,
+            grant.role if grant.viewers is None else f"viewer at the remote: {', '.join(grant.viewers)}",
+            str(grant.candidates),
+            str(grant.passages),
+        )
         for grant in explanation.missing_grants
     )
     table = rows_table(("source", "missing role", "candidates", "in your window"), missing)

@@ -122,10 +122,13 @@ class AccessService(Service):
         roles: list[EffectiveRole] = []
         for access in accesses:
             origins_by_source = (await self._read_origins(access.collection, [account]))[account.id]
+            unreadable = await self._authorized.list_unreadable_sources(access.collection, account.id)
             for source in (None, *await self._authorized.sources(access)):
                 origins = list(origins_by_source[None])
                 if source is not None:
                     origins += origins_by_source.get(source.id, [])
+                if source is not None and source.id in unreadable:
+                    origins = []
                 role = EffectiveRole(
                     collection=access.collection.id,
                     collection_name=access.collection.name,
@@ -150,6 +153,8 @@ class AccessService(Service):
         lowest: Role = "manager" if is_hidden else "viewer"
         origins_by_user = await self._read_origins(access.collection, users)
         for user in users:
+            if stored.source in await self._authorized.list_unreadable_sources(access.collection, user.id):
+                continue
             origins_by_source = origins_by_user[user.id]
             origins = origins_by_source[None] + origins_by_source.get(stored.source, [])
             role = highest(origin.role for origin in origins) if origins else None

@@ -1,6 +1,6 @@
 """The sources of a connection: reads and writes its pages with the permissions of one user."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,12 +14,14 @@ from conspectus.errors import (
 from conspectus.ingest.sensitive import mask_report
 from conspectus.model.connections import Connection, RemoteAccess
 from conspectus.model.filter import And, Eq, Filter, In
-from conspectus.model.ids import DocumentId
+from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.quarantine import as_given
 from conspectus.model.records import Document, Metadata, NewDocument, Source, Written
 from conspectus.text.hashing import stable_id
 
 DOCUMENTS_PER_QUERY = 1_000
+VIEWERS_DIGITS = 16
+"""Digits of the hash of viewers at the end of the name of a mirrored source."""
 ROOT_SPACES = frozenset({"", "."})
 """The names of the space of pages outside any space, whose source has the name of the connection."""
 
@@ -48,21 +50,86 @@ class ConnectionSources:
         self._documents = documents
         self._connection = connection
         self._job_store = context.parts.work.job_store
+        self._accounts = context.parts.accounts
+        self._mirrored: dict[tuple[str, frozenset[str]], Source] | None = None
         self._create_source = create_source
         self._write = write
 
     async def spaces(self) -> Sequence[str]:
         """Return the spaces that have a source."""
-        return [str(source.metadata["space"]) for source in await self._sources()]
+        return list(dict.fromkeys(str(source.metadata["space"]) for source in await self._sources()))
 
-    async def source(self, space: str) -> Source:
-        """Return the source of a space, created if it is new. Raises Conflict if its name is taken."""
+    async def source(self, space: str, viewers: frozenset[str] | None) -> Source:
+        """Return the source of a space with these viewers, created if it is new.
+
+        A mirrored source is closed to all others before anything is written to it. Raises Conflict if its
+        name is taken.
+        """
+        if viewers is None:
+            return await self._source(space, "")
+        if self._mirrored is None:
+            stored = await self._accounts.list_mirrored_sources(self._connection.id)
+            sources = {source.id: source for source in await self._sources()}
+            self._mirrored = {
+                (str(sources[source].metadata["space"]), names): sources[source]
+                for source, names in stored.items()
+                if source in sources
+            }
+        source = self._mirrored.get((space, viewers))
+        if source is None:
+            digest = stable_id("viewers", *sorted(viewers)).replace("-", "")[:VIEWERS_DIGITS]
+            source = await self._source(space, f"@{digest}")
+            await self._accounts.mirror_source(source.id, self._connection.id, sorted(viewers))
+            await self._accounts.hide_sources([source.id], since=self._mirrored_until())
+            self._mirrored[space, viewers] = source
+        return source
+
+    async def has_unmirrored(self) -> bool:
+        """Return whether there are sources that were made before the connector mirrored permissions."""
+        return bool(await self._list_unmirrored())
+
+    async def hide_unmirrored(self) -> None:
+        """Let nobody read the sources that were made before the connector mirrored permissions."""
+        for source in await self._list_unmirrored():
+            await self._accounts.mirror_source(source.id, self._connection.id, [])
+
+    async def _list_unmirrored(self) -> list[Source]:
+        mirrored = await self._accounts.list_mirrored_sources(self._connection.id)
+        return [source for source in await self._sources() if source.id not in mirrored]
+
+    async def put_members(
+        self, members: Mapping[str, Sequence[str]], *, groups: Container[str] | None
+    ) -> None:
+        """Replace all members of groups at the remote; with `groups`, those not among them have none."""
+        await self._accounts.put_remote_members(self._connection.id, members, groups=groups)
+
+    async def read(self, document: Document) -> NewDocument | None:
+        """Return a page as it is stored; None if it has pages, of which the beginnings are not stored."""
+        if any(row.chunk.page is not None for row in await self._authorized.chunks(document)):
+            return None
+        return NewDocument(
+            text=await self._authorized.text(document),
+            title=document.title,
+            kind=document.kind,
+            metadata=document.metadata,
+            author=document.author,
+            role=document.role,
+            occurred=document.occurred,
+            sequence=document.sequence,
+            parent=document.parent,
+            thread=document.thread,
+            syntax=document.syntax,
+            read_by=document.read_by,
+        )
+
+    async def _source(self, space: str, suffix: str) -> Source:
         connection = self._connection
-        name = connection.name if space in ROOT_SPACES else f"{connection.name}/{space}"
+        name = (connection.name if space in ROOT_SPACES else f"{connection.name}/{space}") + suffix
         for source in await self._collections.list_sources(collection=connection.collection):
             if source.name == name and source.metadata.get("wiki") != connection.id:
                 raise Conflict("source", name, "exists already and does not belong to this connection")
-            if source.metadata.get("wiki") == connection.id and source.metadata.get("space") == space:
+            is_own = source.metadata.get("wiki") == connection.id and source.metadata.get("space") == space
+            if is_own and (not suffix or source.name == name):
                 return source
         return await self._create_source(name, {"wiki": connection.id, "space": space})
 
@@ -109,8 +176,19 @@ class ConnectionSources:
 
     async def show_again(self) -> None:
         """Show the pages that were hidden while the connection had no access."""
+        await self._extend_mirrored()
         if self._connection.access != "granted":
             await self._set_access("granted", None)
+
+    async def _extend_mirrored(self) -> None:
+        """Let viewers read what is mirrored until the next sync has failed for too long."""
+        mirrored = await self._accounts.list_mirrored_sources(self._connection.id)
+        if mirrored:
+            await self._accounts.hide_sources(list(mirrored), since=self._mirrored_until())
+
+    def _mirrored_until(self) -> datetime | None:
+        hours = self._context.parts.settings.mirrored_hide_hours
+        return self._context.parts.clock() + timedelta(hours=hours) if hours else None
 
     async def hide(self, access: RemoteAccess) -> None:
         """Record that the remote refused or did not answer, and hide the pages when the settings say so.
@@ -136,8 +214,18 @@ class ConnectionSources:
         self, access: RemoteAccess, hidden_from: datetime | None, *, since: datetime | None = None
     ) -> None:
         sources = await self._authorized.connection_sources(self._connection)
-        await self._context.parts.accounts.hide_sources(sources, since=hidden_from)
+        mirrored = await self._accounts.list_mirrored_sources(self._connection.id)
+        unmirrored = [source for source in sources if source not in mirrored]
+        await self._accounts.hide_sources(unmirrored, since=hidden_from)
+        if mirrored and hidden_from is not None:
+            await self._hide_mirrored(list(mirrored), hidden_from)
         await self.update(access=access, access_since=since)
+
+    async def _hide_mirrored(self, mirrored: Sequence[SourceId], hidden_from: datetime) -> None:
+        """Hide mirrored sources from an instant on, but never later than without it."""
+        hidden = await self._accounts.list_hidden_sources(self._connection.collection)
+        shown_longer = [source for source in mirrored if hidden.get(source, hidden_from) >= hidden_from]
+        await self._accounts.hide_sources(shown_longer, since=hidden_from)
 
     async def save_cursor(self, cursor: str) -> None:
         """Store the cursor of the connection; pages whose keys are refused are listed again next time."""

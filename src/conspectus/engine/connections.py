@@ -9,7 +9,13 @@ from typing import Annotated, Any
 from uuid import uuid4
 
 from conspectus.access.job_reader import AuthorizedJobs
-from conspectus.access.policy import includes_role, require_own_origin, require_scope
+from conspectus.access.policy import (
+    includes_role,
+    require_own_origin,
+    require_owner,
+    require_owner_in_person,
+    require_scope,
+)
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext
@@ -17,6 +23,7 @@ from conspectus.engine.credentials import ConnectionCredentials
 from conspectus.engine.job_handlers import require_readable_origin
 from conspectus.engine.job_queue import JobQueue
 from conspectus.engine.jobs import JobService
+from conspectus.engine.owner_account import ensure_owner_account
 from conspectus.engine.service import Service
 from conspectus.errors import (
     Conflict,
@@ -34,8 +41,10 @@ from conspectus.model.parameters import (
     CollectionName,
     ConnectionName,
     Name,
+    UserName,
 )
 from conspectus.model.records import Receipt
+from conspectus.model.viewers import RemoteName, RemotePerson
 from conspectus.ports.connectors import Watchable
 from conspectus.ports.jobs import JobPlace, JobScope
 
@@ -142,6 +151,49 @@ class ConnectionService(Service):
         await self._context.note_change("set_credentials", connection.id, connection.collection)
         return replace(connection, has_credentials=sealed is not None)
 
+    async def list_people(
+        self, name: ConnectionName, *, collection: CollectionName = "default"
+    ) -> Sequence[RemotePerson]:
+        """List the people at the remote of a connection that mirrors permissions, with their users.
+
+        People without a user read nothing that is mirrored. Only the owner account may do this. Raises
+        NotFound.
+        """
+        require_owner(self._person, "see the people of a connection")
+        access = await self._authorized.collection(collection)
+        connection = await self._authorized_jobs.connection(access, name)
+        return await self._parts.accounts.list_remote_people(connection.id)
+
+    async def map_person(
+        self,
+        name: ConnectionName,
+        person: RemoteName,
+        user: Annotated[UserName | None, "Name or id of the user; none: nobody."] = None,
+        *,
+        collection: CollectionName = "default",
+    ) -> RemotePerson:
+        """Let a user read what a person at the remote of a connection may read, in place of another user.
+
+        Never map by an e-mail or a name that people can set themselves. Only the owner account may do this.
+        Raises NotFound.
+        """
+        require_owner_in_person(self._person, "map people of a connection")
+        await ensure_owner_account(self._context)
+        access = await self._authorized.collection(collection)
+        connection = await self._authorized_jobs.connection(access, name)
+        account = None if user is None else await self._directory.user(user)
+        change = self._context.change(
+            "map_person",
+            connection.id if account is None else account.id,
+            "" if account is None else account.name,
+            collection=connection.collection,
+            detail=f"connection {connection.id}",
+        )
+        mapped = RemotePerson(person, None if account is None else account.id)
+        now = self._parts.clock()
+        await self._parts.accounts.map_remote_person(connection.id, mapped, created=now, change=change)
+        return mapped
+
     async def list_connectors(self) -> Sequence[ConnectorKind]:
         """List the connectors that are installed, with the options that each takes."""
         return await asyncio.to_thread(self._parts.work.connectors.list_kinds)
@@ -149,11 +201,12 @@ class ConnectionService(Service):
     async def list(self, *, collection: CollectionName = "default") -> Sequence[Connection]:
         """List the connections of a collection by name, if you may read all of it.
 
-        Only managers get the `cursor`, which names pages, also those that nobody may read at the moment.
+        Only managers get the `cursor`, which names pages, also those that nobody may read at the moment; they
+        get none where a connection mirrors what they may not read.
         """
         access = await self._authorized.collection(collection)
         connections = await self._authorized_jobs.connections(access)
-        if includes_role(access.roles.collection, "manager"):
+        if includes_role(access.roles.collection, "manager") and access.sees_all:
             return connections
         return [replace(connection, cursor=None) for connection in connections]
 
@@ -170,14 +223,19 @@ class ConnectionService(Service):
         for job in await self._list_unfinished_syncs(access, connection):
             await self._jobs.cancel(job.id)
         await self._parts.work.job_store.delete_connection(connection.id)
+        await self._parts.accounts.forget_remote(connection.id)
         await self._parts.work.connectors.forget(connection)
         await self._context.note_change("delete_connection", connection.id, connection.collection)
-        total = Receipt()
         if not delete:
-            return total
-        for source in await self._collections.list_sources(collection=access.collection.id):
+            return Receipt()
+        mirroring = self._as_person(replace(self._person, syncs=connection.id))
+        return await mirroring._delete_sources(connection)
+
+    async def _delete_sources(self, connection: Connection) -> Receipt:
+        total, collection = Receipt(), connection.collection
+        for source in await self._collections.list_sources(collection=collection):
             if source.metadata.get("wiki") == connection.id:
-                total += await self._collections.delete_source(source.id, collection=access.collection.id)
+                total += await self._collections.delete_source(source.id, collection=collection)
         return total
 
     async def sync(self, name: ConnectionName, *, collection: CollectionName = "default") -> Job:

@@ -335,5 +335,13 @@ class Engine:
             case _:
                 from conspectus.engine.job_handlers import JobHandlers
 
-                handlers = JobHandlers(self._context, self.collections, self.documents, self._import_captions)
+                engine = self._as_sync(job) if job.kind == "sync" else self
+                handlers = JobHandlers(
+                    engine._context, engine.collections, engine.documents, engine._import_captions
+                )
                 return await handlers.perform(job, tell)
+
+    def _as_sync(self, job: "Job") -> "Engine":
+        """Return the engine for a sync, which reads what its connection mirrors, whoever the viewers are."""
+        person = self._context.person
+        return self.as_person(replace(person, syncs=str(job.arguments["connection"])))

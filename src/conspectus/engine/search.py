@@ -19,7 +19,7 @@ from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.model.access import AuditEntry, Role
 from conspectus.model.annotations import Example, Range
 from conspectus.model.filter import EVERYTHING, names_texts
-from conspectus.model.ids import CollectionId
+from conspectus.model.ids import CollectionId, UserId
 from conspectus.model.parameters import (
     CollectionName,
     Cursor,
@@ -195,14 +195,14 @@ class SearchService(Service):
         )
         explained = _ExplainedQuery(index_query, budget, has_limit="limit" in options)
         own_window = await self._explain_window(self._searcher, explained)
-        other_context = self._context.as_person(other.person)
+        other_context = self._context.as_person(replace(other.person, seen_by=self._person.id))
         try:
             other_window = await self._explain_window(Searcher(other_context, self._person.id), explained)
         except NotFound as fault:
             retrieval = Retrieval("no_match", (), notices=(str(fault),))
             other_window = await self._searcher.windows.make(retrieval, budget, "text", self._explanation)
         other_access = await other_context.authorized.find(collection_id)
-        grants = await self._find_missing_grants(access, other_access, own_window)
+        grants = await self._find_missing_grants(access, other_access, own_window, other.id)
         return ExplanationAs(other.id, other_window, own_window, grants)
 
     async def feedback(
@@ -392,7 +392,11 @@ class SearchService(Service):
             yield f"only the first {chunks} are ranked in any case"
 
     async def _find_missing_grants(
-        self, access: CollectionAccess, other_access: CollectionAccess | None, window: ContextWindow
+        self,
+        access: CollectionAccess,
+        other_access: CollectionAccess | None,
+        window: ContextWindow,
+        other: UserId,
     ) -> tuple[MissingGrant, ...]:
         """Return the sources with candidates that another user may not read, most passages first."""
         candidates = Counter(candidate.source for candidate in window.trace)
@@ -401,12 +405,13 @@ class SearchService(Service):
         )
         grants = []
         hidden = await self._authorized.list_hidden_sources(access.collection.id)
+        viewers = await self._authorized.list_missing_viewers(access.collection, other)
         for source in await self._authorized.sources_by_name(access, list(candidates)):
             is_visible = other_access is not None and other_access.visible([source])
             if source.id in candidates and not is_visible:
                 counts = (candidates[source.id], passages[source.id])
                 role: Role = "manager" if source.id in hidden else "viewer"
-                grants.append(MissingGrant(source.id, source.name, role, *counts))
+                grants.append(MissingGrant(source.id, source.name, role, *counts, viewers.get(source.id)))
         grants.sort(key=lambda grant: (-grant.passages, -grant.candidates, grant.source_name))
         return tuple(grants)
 

@@ -12,9 +12,9 @@ moves to another space is added there and then deleted here, in the same run.
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field, replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from conspectus.deferred import dataclass
 from conspectus.errors import Conflict, FetchFailed, InvalidInput, NotFound, UnreadableFile
@@ -23,7 +23,7 @@ from conspectus.model.connections import Connection, ConnectorEntry, Listing, Sy
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document, NewDocument, Source, Written
 from conspectus.ports import Progress
-from conspectus.ports.connectors import Connector
+from conspectus.ports.connectors import Connector, Mirroring
 
 T = TypeVar("T")
 
@@ -42,14 +42,17 @@ class ConnectionStore(Protocol):
     async def spaces(self) -> Sequence[str]:
         """The spaces that have a source."""
 
-    async def source(self, space: str) -> Source:
-        """The source of a space, made if it is new."""
+    async def source(self, space: str, viewers: frozenset[str] | None) -> Source:
+        """The source of the pages of a space with these viewers, made if it is new; None: not mirrored."""
 
     async def delete_source(self, space: str) -> int:
         """Delete the source with everything in it, if there is one; how many documents went."""
 
     async def find(self, keys: Sequence[str]) -> Sequence[Document]:
         """The stored pages with these keys, in any namespace."""
+
+    async def read(self, document: Document) -> NewDocument | None:
+        """The page as it is stored, to be written elsewhere; None if parts of it are not stored."""
 
     def iterate_stored_pages(self) -> AsyncIterator[Document]:
         """Every stored page."""
@@ -66,6 +69,17 @@ class ConnectionStore(Protocol):
     async def save_cursor(self, cursor: str) -> None:
         """Store the cursor of the connection."""
 
+    async def has_unmirrored(self) -> bool:
+        """Whether pages may be stored that have no viewers."""
+
+    async def hide_unmirrored(self) -> None:
+        """Let nobody read pages that have no viewers."""
+
+    async def put_members(
+        self, members: Mapping[str, Sequence[str]], *, groups: Container[str] | None
+    ) -> None:
+        """Replace all members of groups at the remote; with `groups`, those not among them have none."""
+
 
 async def synchronise(
     connection: Connection, connector: Connector, store: ConnectionStore, *, progress: Progress | None = None
@@ -75,10 +89,39 @@ async def synchronise(
     An unreadable cursor counts as none: everything is listed, and what is stored but not listed is deleted.
     Raises FetchFailed if the store cannot be listed or seems out of reach; what was added stays.
     """
-    cursor, retry = _split_cursor(connection.cursor)
-    run = _SyncRun(connection, connector, store, progress, retry)
-    await run.sync_changes(cursor)
+    state = _SyncState.parse(connection.cursor)
+    mirror = connector if isinstance(connector, Mirroring) else None
+    run = _SyncRun(connection, connector, store, progress, state, mirrors=mirror is not None)
+    if mirror is not None:
+        if await store.has_unmirrored():
+            await run.begin_mirroring()
+        await run.sync_access(mirror)
+    await run.sync_changes()
     return run.report()
+
+
+@dataclass(slots=True)
+class _SyncState:
+    """Where the next run goes on: the cursors of pages and of permissions, and the pages that failed."""
+
+    cursor: str | None = None
+    access: str | None = None
+    retry: dict[str, ConnectorEntry] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str | None) -> "_SyncState":
+        """Return the state that a connection has stored; an unreadable one counts as none."""
+        try:
+            envelope = json.loads(text or "")
+            pages = {fields["key"]: _entry_of(fields) for fields in envelope["retry"]}
+            return cls(envelope["cursor"], envelope.get("access"), pages)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return cls()
+
+    def format(self) -> str:
+        """Return the state as it is stored."""
+        retry = [asdict(page) for page in self.retry.values()]
+        return json.dumps({"cursor": self.cursor, "access": self.access, "retry": retry})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +158,8 @@ class _SyncRun:
     connector: Connector
     store: ConnectionStore
     progress: Progress | None
-    retry: dict[str, ConnectorEntry]
+    state: _SyncState
+    mirrors: bool
     listed: set[str] = field(default_factory=set)
     spaces: set[str] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
@@ -134,27 +178,69 @@ class _SyncRun:
             skipped_files=dict.fromkeys(self.not_pages[:MAX_NAMED_SKIPS], NOT_A_PAGE),
         )
 
-    async def sync_changes(self, cursor: str | None) -> None:
+    async def begin_mirroring(self) -> None:
+        """List everything again and hide it until its viewers are known, also if this run is killed."""
+        self.state.cursor = self.state.access = None
+        await self._save_state()
+        await self.store.hide_unmirrored()
+
+    async def sync_access(self, connector: Mirroring) -> None:
+        """Apply what changed of permissions: members of groups at once, and viewers of stored pages.
+
+        A page with other viewers is deleted where it is and written to the source of its viewers. Until it is
+        there, its entry is stored for the next run.
+        """
+        groups: set[str] = set()
+        async for listing in connector.access(self.state.access):
+            groups |= listing.members.keys()
+            await self.store.put_members(listing.members, groups=groups if listing.complete else None)
+            for keys in _split_by_size(list(listing.viewers), BATCH_DOCUMENTS):
+                await self._change_viewers({key: listing.viewers[key] for key in keys})
+            self.state.access = listing.cursor
+            await self._save_state()
+
+    async def _change_viewers(self, viewers: Mapping[str, tuple[str, ...]]) -> None:
+        """Move stored pages to the sources of their viewers. A page that failed before stays to be tried."""
+        failed = {
+            key: replace(page, viewers=viewers[key])
+            for key, page in self.state.retry.items()
+            if key in viewers
+        }
+        moves: dict[str, ConnectorEntry] = {}
+        for document in await self.store.find(list(viewers)):
+            space, revision = str(document.metadata["space"]), str(document.metadata["revision"])
+            page = ConnectorEntry(
+                document.key, space, revision, document.title, viewers=viewers[document.key]
+            )
+            moves[page.key] = page
+        self.state.retry |= moves | failed
+        await self._save_state()
+        await self._sync_pages(moves.values())
+        self.state.retry |= failed
+
+    async def sync_changes(self) -> None:
         """Sync all changes since the cursor, then the pages that failed before.
 
         If pages are stored but the cursor is lost, only a complete listing tells which of them are deleted.
         Until then, no cursor is saved.
         """
-        has_lost_cursor = cursor is None
-        is_first = True
-        async for listing in self.connector.changes(cursor):
+        has_lost_cursor = self.state.cursor is None
+        is_first, cursor = True, self.state.cursor
+        async for listing in self.connector.changes(self.state.cursor):
             if is_first:
                 await self.store.show_again()
                 has_lost_cursor = has_lost_cursor and bool(await self.store.spaces())
                 is_first = False
             await self._apply_listing(listing)
-            cursor = listing.cursor
             if listing.complete:
                 await self._delete_unlisted()
             if listing.complete or not has_lost_cursor:
-                await self._save_cursor(cursor)
-        await self._sync_pages([page for key, page in self.retry.items() if key not in self.listed])
-        await self._save_cursor(cursor)
+                self.state.cursor = listing.cursor
+                await self._save_state()
+            cursor = listing.cursor
+        await self._sync_pages([page for key, page in self.state.retry.items() if key not in self.listed])
+        self.state.cursor = cursor
+        await self._save_state()
 
     async def _apply_listing(self, listing: Listing) -> None:
         """Sync the pages of a listing. A page that is both listed and deleted exists."""
@@ -181,10 +267,17 @@ class _SyncRun:
                 ready = [replace(page, parent=None) for page in waiting.values()]
             for page in ready:
                 del waiting[page.key]
-            for space in dict.fromkeys(page.space for page in ready):
-                source = await self.store.source(space)
-                for batch in _split_by_size([page for page in ready if page.space == space], BATCH_DOCUMENTS):
+            by_source: dict[tuple[str, frozenset[str] | None], list[ConnectorEntry]] = {}
+            for page in ready:
+                by_source.setdefault((page.space, self._viewers_of(page)), []).append(page)
+            for (space, viewers), pages in by_source.items():
+                source = await self.store.source(space, viewers)
+                for batch in _split_by_size(pages, BATCH_DOCUMENTS):
                     await self._sync_batch(source, batch)
+
+    def _viewers_of(self, page: ConnectorEntry) -> frozenset[str] | None:
+        """Return the viewers of a page; None where the connector mirrors no permissions."""
+        return frozenset(page.viewers or ()) if self.mirrors else None
 
     async def _sync_batch(self, source: Source, entries: Sequence[ConnectorEntry]) -> None:
         stored = await _StoredPages.of(self.store, source, entries)
@@ -193,7 +286,9 @@ class _SyncRun:
         batch: list[tuple[ConnectorEntry, NewDocument]] = []
         size = 0
         for entry in changed:
-            page = await self._fetch(entry)
+            page = await self._move(entry, stored) if self.mirrors else None
+            if page is None:
+                page = await self._fetch(entry)
             if page is None:
                 continue
             batch.append((entry, self._document(entry, page, stored)))
@@ -202,6 +297,16 @@ class _SyncRun:
                 await self._write(stored, batch)
                 batch, size = [], 0
         await self._write(stored, batch)
+
+    async def _move(self, entry: ConnectorEntry, stored: _StoredPages) -> NewDocument | None:
+        """Delete a page where its former viewers read it, and return it if its text is the listed one."""
+        documents = stored.elsewhere.pop(entry.key, [])
+        page: NewDocument | None = None
+        for document in documents:
+            if document.metadata.get("revision") == entry.revision and page is None:
+                page = await self.store.read(document)
+        await self._delete([document.id for document in documents], is_move=True)
+        return page
 
     async def _fetch(self, entry: ConnectorEntry) -> NewDocument | None:
         """Return the page, or None if it failed or was deleted. A deleted page is no failure."""
@@ -226,11 +331,12 @@ class _SyncRun:
     def _document(self, entry: ConnectorEntry, page: NewDocument, stored: _StoredPages) -> NewDocument:
         sync_metadata = {"wiki": self.connection.id, "space": entry.space, "revision": entry.revision}
         parent = None if entry.parent is None else stored.here.get(entry.parent)
+        moved_parent = page.parent if self.mirrors else None
         return replace(
             page,
             key=entry.key,
             title=page.title or entry.title,
-            parent=None if parent is None else parent.id,
+            parent=moved_parent if parent is None else parent.id,
             metadata={**page.metadata, **sync_metadata},
         )
 
@@ -257,29 +363,32 @@ class _SyncRun:
         await self._delete(moved)
         self.counts[outcome] += len(entries)
         for entry in entries:
-            self.retry.pop(entry.key, None)
+            self.state.retry.pop(entry.key, None)
         if self.progress is not None and entries:
             self.progress("syncing", self.counts.total() - self.counts["deleted"], 0)
 
     def _note_failure(self, entry: ConnectorEntry, fault: Exception) -> None:
-        name = f"{entry.title} ({entry.key})" if entry.title else entry.key
-        self.failures.append((name, str(fault)[:MAX_MESSAGE_CHARACTERS]))
-        self.retry[entry.key] = entry
+        if self.mirrors:  # Whoever runs the sync may not be a viewer of the page.
+            self.failures.append(("a page", getattr(fault, "code", "")))
+        else:
+            name = f"{entry.title} ({entry.key})" if entry.title else entry.key
+            self.failures.append((name, str(fault)[:MAX_MESSAGE_CHARACTERS]))
+        self.state.retry[entry.key] = entry
 
     async def _remove(self, keys: Sequence[str]) -> None:
         for key in keys:
-            self.retry.pop(key, None)
+            self.state.retry.pop(key, None)
         for batch in _split_by_size(keys, BATCH_DOCUMENTS):
             await self._delete([document.id for document in await self.store.find(batch)])
 
     async def _remove_space(self, space: str) -> None:
         self.counts["deleted"] += await self.store.delete_source(space)
-        self.retry = {key: page for key, page in self.retry.items() if page.space != space}
+        self.state.retry = {key: page for key, page in self.state.retry.items() if page.space != space}
 
-    async def _delete(self, documents: Sequence[DocumentId]) -> None:
+    async def _delete(self, documents: Sequence[DocumentId], *, is_move: bool = False) -> None:
         for batch in _split_by_size(documents, BATCH_DOCUMENTS):
             await self.store.delete(batch)
-            self.counts["deleted"] += len(batch)
+            self.counts["moved" if is_move else "deleted"] += len(batch)
 
     async def _delete_unlisted(self) -> None:
         """Delete stored pages that a complete listing does not have."""
@@ -293,22 +402,15 @@ class _SyncRun:
                 if document.key not in self.listed
             ]
         )
-        self.retry = {key: page for key, page in self.retry.items() if key in self.listed}
+        self.state.retry = {key: page for key, page in self.state.retry.items() if key in self.listed}
 
-    async def _save_cursor(self, cursor: str | None) -> None:
-        retry = [asdict(page) for page in self.retry.values()]
-        await self.store.save_cursor(json.dumps({"cursor": cursor, "retry": retry}))
+    async def _save_state(self) -> None:
+        await self.store.save_cursor(self.state.format())
 
 
-def _split_cursor(cursor: str | None) -> tuple[str | None, dict[str, ConnectorEntry]]:
-    """Return the connector's cursor, and the pages that failed before."""
-    if cursor is None:
-        return None, {}
-    try:
-        envelope = json.loads(cursor)
-        return envelope["cursor"], {fields["key"]: ConnectorEntry(**fields) for fields in envelope["retry"]}
-    except (ValueError, KeyError, TypeError):
-        return None, {}
+def _entry_of(fields: Mapping[str, Any]) -> ConnectorEntry:
+    entry = ConnectorEntry(**fields)
+    return entry if entry.viewers is None else replace(entry, viewers=tuple(entry.viewers))
 
 
 def _split_by_size(sequence: Sequence[T], size: int) -> Iterator[Sequence[T]]:

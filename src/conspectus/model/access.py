@@ -29,7 +29,9 @@ class Person:
 
     `identity` is the one of a token of an issuer, which ends at `expires`.
 
-    With an `origin`, nothing that is written has a higher level than texts of that origin.
+    With an `origin`, nothing that is written has a higher level than texts of that origin. `syncs` is the
+    connection of a running sync, which reads and writes what the connection mirrors, whoever its viewers are.
+    `seen_by` is the user who sees as this person, without the mirrored sources that this user may not read.
     """
 
     name: PersonName
@@ -41,6 +43,8 @@ class Person:
     session: str | None = field(default=None, compare=False)
     identity: str | None = field(default=None, compare=False)
     expires: datetime | None = field(default=None, compare=False)
+    syncs: str | None = field(default=None, compare=False)
+    seen_by: UserId | None = field(default=None, compare=False)
 
     @property
     def credential(self) -> str | None:

@@ -22,6 +22,9 @@ class ConnectorEntry:
 
     `key` identifies it: a move or a new title does not change it; `space` names its source; `revision`
     changes with its content or location; `parent` is the key of the page above it.
+
+    `viewers` are the people and groups that may read it, by the names of the remote, if the connector mirrors
+    permissions. None is nobody, and `everyone` stands for all people of the remote.
     """
 
     key: str
@@ -29,6 +32,7 @@ class ConnectorEntry:
     revision: str
     title: str = ""
     parent: str | None = None
+    viewers: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class Collection:
 
     `owner` is the account it belongs to; the names of all but the store's own collections begin with the
     name of that account and a slash. `sequence` is that of the newest change when it was read; `names` says
-    that entities are extracted from its chunks.
+    that entities are extracted from its chunks, `mirrors` that a connection mirrors permissions in it.
     """
 
     id: CollectionId
@@ -100,6 +100,7 @@ class Collection:
     description: Annotated[str, Example("How we run our servers.")] = ""
     sequence: int = field(default=0, compare=False)
     names: bool = False
+    mirrors: bool = False
 
 
 @dataclass(frozen=True, slots=True)

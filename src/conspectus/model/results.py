@@ -288,7 +288,8 @@ class MissingGrant:
     """A grant that a user lacks: a role on a source.
 
     `candidates` are the entries of a trace that it would let the user see, `passages` those of them that are
-    in the window.
+    in the window. If a connection mirrors the source and the user is none of its viewers, `viewers` are the
+    people and groups that the remote lets read it: a role alone does not help then.
     """
 
     source: SourceId
@@ -296,6 +297,7 @@ class MissingGrant:
     role: Role
     candidates: int
     passages: int
+    viewers: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

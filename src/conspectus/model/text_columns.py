@@ -52,6 +52,9 @@ ACCOUNT: Final = replace(
 CHANGE: Final = TextColumn(
     "derived", "stays", reason="names of accounts, for who changed what; a purge of the account erases them"
 )
+REMOTE: Final = TextColumn(
+    "exempt", "stays", reason="a person or group as a remote names it; deleted with the connection or source"
+)
 FAULT: Final = TextColumn("exempt", reason="the program's words about a failure")
 
 _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
@@ -94,9 +97,12 @@ _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
     "mentions": "type collection source",
     "purges": "id collection",
     "replays": "person key fingerprint",
+    "remote_members": "connection",
+    "remote_people": "connection user",
     "retentions": "id collection owner",
     "sessions": "id user key hash scopes origin identity issuer_session",
-    "sources": "id collection kind",
+    "source_viewers": "source",
+    "sources": "id collection kind mirrored",
     "standing_summaries": "source owner",
     "summaries": "id source recipe",
     "summary_borders": "source recipe first_id last_id",
@@ -181,6 +187,10 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "keys.label": TextColumn("text", "stays", reason="deleted with the account"),
         "mentions.key": DERIVED,
         "mentions.surface": DERIVED,
+        "remote_members.group": REMOTE,
+        "remote_members.member": REMOTE,
+        "remote_people.name": REMOTE,
+        "source_viewers.viewer": REMOTE,
         "replays.answer": TextColumn(
             "exempt", "erased", "level", "an answer that is kept for a repeated request"
         ),

@@ -40,6 +40,20 @@ INGEST_OPERATIONS: Final = (
         audited=True,
     ),
     Operation(
+        ConnectionService.list_people,
+        "GET",
+        f"{_CONNECTION}/people",
+        id="list_remote_people",
+        for_models="never",
+    ),
+    Operation(
+        ConnectionService.map_person,
+        "PUT",
+        f"{_CONNECTION}/people",
+        for_models="never",
+        audited=True,
+    ),
+    Operation(
         ConnectionService.delete,
         "DELETE",
         _CONNECTION,

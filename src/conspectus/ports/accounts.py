@@ -1,6 +1,6 @@
 """The port of people, groups, keys and grants; every method is one transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from conspectus.model.access import (
 )
 from conspectus.model.identities import GroupClaim, Identity, SignedIn
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
+from conspectus.model.viewers import RemotePerson
 
 
 class Accounts(Protocol):
@@ -118,6 +119,31 @@ class Accounts(Protocol):
 
     async def hide_sources(self, sources: Sequence[SourceId], *, since: datetime | None) -> None:
         """Hide these sources from all but managers, from an instant on; with None, show them again."""
+
+    async def mirror_source(self, source: SourceId, remote: str, viewers: Sequence[str]) -> None:
+        """Let only these viewers at the remote of a connection read a source. Raises NotFound."""
+
+    async def list_mirrored_sources(self, remote: str) -> Mapping[SourceId, frozenset[str]]:
+        """The viewers of each source that the remote of a connection mirrors."""
+
+    async def list_unreadable_sources(self, collection: CollectionId, user: UserId) -> Mapping[SourceId, str]:
+        """The mirrored sources of a collection that a user is no viewer of, each with its connection."""
+
+    async def put_remote_members(
+        self, remote: str, members: Mapping[str, Sequence[str]], *, groups: Container[str] | None = None
+    ) -> None:
+        """Replace all members of groups at a remote; with `groups`, those not among them have none."""
+
+    async def list_remote_people(self, remote: str) -> Sequence[RemotePerson]:
+        """The viewers and members at a remote that are no groups, and the mapped people, by name."""
+
+    async def map_remote_person(
+        self, remote: str, person: RemotePerson, *, created: datetime, change: AccountChange | None = None
+    ) -> None:
+        """Store the user that a person at a remote is; None for none. Raises NotFound for an unknown user."""
+
+    async def forget_remote(self, remote: str) -> None:
+        """Delete the people and groups of a remote; what it mirrors is then read by nobody."""
 
     async def add_audit(self, entry: AuditEntry) -> None:
         """Store it until its collection, or one of its users, is deleted. Raises NotFound."""

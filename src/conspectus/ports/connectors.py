@@ -8,6 +8,7 @@ from conspectus.deferred import dataclass
 from conspectus.model.connections import Connection, ConnectorEntry, Listing
 from conspectus.model.connectors import ConnectorKind
 from conspectus.model.records import NewDocument
+from conspectus.model.viewers import AccessListing
 from conspectus.ports.web import Fetcher
 from conspectus.settings import Settings
 
@@ -39,6 +40,20 @@ class Watchable(Protocol):
 
     def watch(self) -> AsyncIterator[None]:
         """Yields when something changed since the first step was asked for. Raises FetchFailed."""
+
+
+@runtime_checkable
+class Mirroring(Protocol):
+    """A connector that mirrors the permissions of its remote: its documents are read by their viewers alone.
+
+    The `viewers` of its entries count, and roles on the collection or source are needed too.
+    """
+
+    def access(self, cursor: str | None) -> AsyncIterator[AccessListing]:
+        """Batches of what changed of permissions since the cursor: viewers of entries, members of groups.
+
+        Everything from None, and from a cursor that is not the connector's. Raises FetchFailed.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,8 @@ class BlockingConnections(BlockingService[ConnectionService]):
 
     create = blocking(ConnectionService.create)
     set_credentials = blocking(ConnectionService.set_credentials)
+    list_people = blocking(ConnectionService.list_people)
+    map_person = blocking(ConnectionService.map_person)
     list_connectors = blocking(ConnectionService.list_connectors)
     list = blocking(ConnectionService.list)
     delete = blocking(ConnectionService.delete)

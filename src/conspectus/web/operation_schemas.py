@@ -72,7 +72,7 @@ _ADDED_PROPERTIES: Final[Mapping[Any, Sequence[str]]] = {
 }
 """Properties that a response has besides the fields of a dataclass."""
 _HIDDEN_FIELDS: Final[Mapping[Any, Sequence[str]]] = {
-    Person: ("key", "session", "identity", "expires"),
+    Person: ("key", "session", "identity", "expires", "syncs", "seen_by"),
     Retrieval: ("terms", "nearest"),
 }
 """Fields of a dataclass that no response has."""

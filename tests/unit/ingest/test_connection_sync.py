@@ -42,8 +42,8 @@ class Dying(Shelf):
         super().__init__(engine, connection)
         self.changes_left, self.before = changes, before
 
-    async def source(self, space: str) -> Source:
-        return await self._unless_killed(super().source(space))
+    async def source(self, space: str, viewers: frozenset[str] | None) -> Source:
+        return await self._unless_killed(super().source(space, viewers))
 
     async def delete_source(self, space: str) -> int:
         return await self._unless_killed(super().delete_source(space))

@@ -40,11 +40,16 @@ export function MissingGrants({
               <b>
                 {grant.role} on {grant.source_name}
               </b>
+              {grant.viewers !== null && (
+                <span class="small dim block-line">
+                  Its remote lets only these read it: {grant.viewers.join(", ") || "nobody"}
+                </span>
+              )}
               <span class="small dim block-line">
                 {counted(grant.candidates, "candidate")}, {wholeNumber(grant.passages)} of them in your window
               </span>
             </span>
-            {question === grant.source ? (
+            {grant.viewers !== null ? null : question === grant.source ? (
               <button class="btn primary" type="button" onClick={() => give(grant)}>
                 Grant {grant.role}
               </button>

@@ -52,6 +52,15 @@ from conspectus.records.accounts.users import (
     remove_member,
     set_user_disabled,
 )
+from conspectus.records.accounts.viewers import (
+    forget_remote,
+    list_mirrored_sources,
+    list_remote_people,
+    list_unreadable_sources,
+    map_remote_person,
+    mirror_source,
+    put_remote_members,
+)
 from conspectus.records.core.lock_names import name_lock, row_lock
 from conspectus.records.core.store_methods import SqlStore, cached, reading, writing
 from conspectus.records.tables.core import (
@@ -62,6 +71,8 @@ from conspectus.records.tables.core import (
     identities,
     invitations,
     keys,
+    remote_members,
+    remote_people,
     sessions,
     sources,
     users,
@@ -95,6 +106,20 @@ class SqlAccounts(SqlStore):
     grants_of = cached(grants_of, single=True)
     list_hidden_sources = cached(list_hidden_sources, single=True)
     hide_sources = writing(hide_sources, locks=lambda names, **_: {row_lock(sources, name) for name in names})
+    mirror_source = writing(mirror_source, rows=sources, locks=lambda source, *_: {row_lock(sources, source)})
+    list_mirrored_sources = reading(list_mirrored_sources)
+    list_unreadable_sources = cached(list_unreadable_sources, single=True)
+    put_remote_members = writing(
+        put_remote_members, locks=lambda remote, members, **_: {row_lock(remote_members, remote)}
+    )
+    list_remote_people = reading(list_remote_people)
+    map_remote_person = writing(
+        map_remote_person, locks=lambda remote, person, **_: {row_lock(remote_people, remote)}
+    )
+    forget_remote = writing(
+        forget_remote,
+        locks=lambda remote: {row_lock(remote_members, remote), row_lock(remote_people, remote)},
+    )
     add_audit = writing(add_audit, locks=lambda entry: {row_lock(collections, entry.collection)})
     add_change = writing(
         note_change, locks=lambda change: {row_lock(account_changes, change.id if change else "")}

@@ -87,6 +87,18 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $$
   WHERE g.role = 'owner' AND g.source IS NULL OR g.role = 'manager' AND g.source IS NULL
     OR a.is_program AND g.role IN ('editor', 'manager', 'owner')
 $$""",
+    """
+CREATE OR REPLACE FUNCTION conspectus_viewed() RETURNS TABLE (source text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+  WITH RECURSIVE names (connection, name) AS (
+    SELECT p.connection, n.name FROM remote_people p
+    CROSS JOIN LATERAL (VALUES (p.name), ('everyone')) n (name) WHERE p."user" = conspectus_person()
+    UNION
+    SELECT m.connection, m."group" FROM remote_members m
+    JOIN names n ON n.connection = m.connection AND n.name = m.member)
+  SELECT v.source FROM source_viewers v JOIN sources s ON s.id = v.source
+  JOIN names n ON n.connection = s.mirrored AND n.name = v.viewer
+$$""",
     f"""
 CREATE OR REPLACE FUNCTION conspectus_hidden() RETURNS TABLE (collection text, source text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $$
@@ -95,9 +107,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {{schema}}, pg_temp AS $$
     ON v.collection = s.collection AND (v.source IS NULL OR v.source = s.id)
   WHERE s.hidden_from <= extract(epoch FROM now()) * 1000000 AND NOT EXISTS (
     SELECT FROM managed m WHERE m.collection = s.collection AND (m.source IS NULL OR m.source = s.id))
+  UNION
+  SELECT s.collection, s.id FROM sources s
+  WHERE s.mirrored IS NOT NULL AND s.id NOT IN (SELECT source FROM conspectus_viewed())
 $$""",
     "REVOKE ALL ON FUNCTION conspectus_person(), conspectus_visible(), conspectus_reviewed(),"
-    " conspectus_hidden() FROM PUBLIC",
+    " conspectus_viewed(), conspectus_hidden() FROM PUBLIC",
     "GRANT EXECUTE ON FUNCTION conspectus_visible(), conspectus_reviewed(), conspectus_hidden() TO {reader}",
     "GRANT USAGE ON SCHEMA {schema} TO {reader}",
 )

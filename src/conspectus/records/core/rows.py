@@ -123,7 +123,8 @@ def space_values(space: EmbeddingSpace | None) -> dict[str, str | int | None]:
 
 def to_collection(row: Sequence[Any]) -> Collection:
     """Convert a row of COLLECTION_COLUMNS. Raises TypeError for values of a wrong type."""
-    id, name, model, dimensions, version, language, created, sequence, owner, description, names_to = row
+    id, name, model, dimensions, version, language, created, sequence, owner, description, *marks = row
+    mirrors, names_to = marks
     has_numbers = type(sequence) is int and type(dimensions) in _OPTIONAL_NUMBER
     has_texts = type(id) is str and {type(model), type(version), type(language)} <= _OPTIONAL_TEXT
     if not has_numbers or not has_texts:
@@ -138,6 +139,7 @@ def to_collection(row: Sequence[Any]) -> Collection:
         description=description,
         sequence=sequence,
         names=names_to is not None,
+        mirrors=bool(mirrors),
     )
 
 

@@ -12,6 +12,8 @@ from typing import Any, Final, TypeAlias
 from sqlalchemy import ColumnElement, Connection, Select, String, cast, literal, or_, select, union_all
 
 from conspectus.model.access import ROLES, Role
+from conspectus.model.ids import CollectionId, UserId
+from conspectus.records.accounts.viewers import list_unreadable_sources
 from conspectus.records.core.statements import IDS, MAX_BLOCK_VALUES
 from conspectus.records.tables.core import (
     collections,
@@ -69,7 +71,21 @@ def conditions_hold(
     lost = [(*target, role) for *target, role in conditions["roles"] if not _has_role(roles, target, role)]
     if any(_exists(connection, collection, source) for collection, source, _ in lost):
         return False
+    if _names_unreadable(connection, person, body):
+        return False
     return set(conditions["rows"]) <= _rows_named(connection, body)
+
+
+def _names_unreadable(connection: Connection, person: str, body: str) -> bool:
+    """Return whether a response names a mirrored source of which the user is no viewer, or its documents."""
+    mirrored: dict[str, set[str]] = {}
+    for names in _blocks_of_names(body):
+        for row in connection.execute(_MIRRORED_SOURCES, {"ids": names}):
+            mirrored.setdefault(row.collection, set()).add(row.id)
+    return any(
+        named & list_unreadable_sources(connection, CollectionId(collection), UserId(person)).keys()
+        for collection, named in mirrored.items()
+    )
 
 
 def roles_of(connection: Connection, person: str) -> list[RoleHeld]:
@@ -110,16 +126,22 @@ def _exists(connection: Connection, collection: str, source: str) -> bool:
 
 def _rows_named(connection: Connection, body: str) -> set[str]:
     """Return digests of the rows whose ids are in a response."""
+    return {
+        hashlib.sha256(repr(tuple(row)).encode()).hexdigest()[:DIGEST_LENGTH]
+        for names in _blocks_of_names(body)
+        for row in connection.execute(_NAMED_ROWS, {"ids": names})
+    }
+
+
+def _blocks_of_names(body: str) -> Iterator[list[str]]:
+    """Yield the strings of a response that can be ids, as many at once as a statement takes."""
     try:
         document = json.loads(body)
     except ValueError:
-        return set()
+        return
     names = sorted({text for text in _strings(document) if _is_storable(text)})
-    return {
-        hashlib.sha256(repr(tuple(row)).encode()).hexdigest()[:DIGEST_LENGTH]
-        for start in range(0, len(names), _NAMES_AT_ONCE)
-        for row in connection.execute(_NAMED_ROWS, {"ids": names[start : start + _NAMES_AT_ONCE]})
-    }
+    for start in range(0, len(names), _NAMES_AT_ONCE):
+        yield names[start : start + _NAMES_AT_ONCE]
 
 
 def _is_storable(text: str) -> bool:
@@ -152,4 +174,8 @@ def _select_state(
 _NAMES_AT_ONCE: Final = MAX_BLOCK_VALUES // len(_ROW_KINDS)
 """The statement has its parameters once for each kind of row."""
 _MAX_STATE_COLUMNS: Final = max(len(state) for _, state in _ROW_KINDS)
+_MIRRORED_SOURCES: Final = select(sources.c.id, sources.c.collection).where(
+    sources.c.mirrored.is_not(None),
+    or_(sources.c.id.in_(IDS), sources.c.id.in_(select(documents.c.source).where(documents.c.id.in_(IDS)))),
+)
 _NAMED_ROWS: Final = union_all(*(_select_state(identifier, state) for identifier, state in _ROW_KINDS))

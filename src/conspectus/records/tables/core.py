@@ -20,7 +20,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0013"
+VERSION = "0014"
 """The newest migration. A higher stored version comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -66,9 +66,11 @@ collections = Table(
     Column("sequence", Number, nullable=False),
     Column("owner", String, nullable=False, server_default="local"),
     Column("description", Text, nullable=False, server_default=""),
+    Column("mirrors", Number, nullable=False, server_default="0"),
     Column("names_to", Number),
     UniqueConstraint("name"),
 )
+"""`mirrors` is 1 once a source of the collection was mirrored: only then, reads ask for viewers."""
 
 sources = Table(
     "sources",
@@ -79,15 +81,26 @@ sources = Table(
     Column("metadata", Text, nullable=False),
     Column("kind", String, nullable=False, server_default="manual"),
     Column("hidden_from", Number),
+    Column("mirrored", String),
     UniqueConstraint("collection", "name"),
 )
-"""From `hidden_from` on, only managers read a source: its remote has withdrawn access or is out of reach."""
+"""From `hidden_from` on, only managers read a source: its remote has withdrawn access or is out of reach.
+
+`mirrored` is the id of the connection whose remote says who reads the source: its `source_viewers`, and
+nobody else, whatever their role.
+"""
 
 Index(
     "ix_sources_hidden",
     sources.c.collection,
     sources.c.hidden_from,
     sqlite_where=text("hidden_from IS NOT NULL"),
+)
+Index(
+    "ix_sources_mirrored",
+    sources.c.collection,
+    sources.c.mirrored,
+    sqlite_where=text("mirrored IS NOT NULL"),
 )
 
 THREADED = text("thread IS NOT NULL AND chunks > 0")
@@ -326,6 +339,39 @@ identities = Table(
     Index(None, "user"),
 )
 """Users at issuers of tokens. The id is made of issuer and subject."""
+
+source_viewers = Table(
+    "source_viewers",
+    metadata,
+    Column("source", ForeignKey("sources.id", ondelete="CASCADE"), primary_key=True),
+    Column("viewer", String, primary_key=True),
+    Index(None, "viewer"),
+    sqlite_with_rowid=False,
+)
+"""The people and groups that read a mirrored source, by the names of its remote."""
+
+remote_members = Table(
+    "remote_members",
+    metadata,
+    Column("connection", String, primary_key=True),
+    Column("group", String, primary_key=True),
+    Column("member", String, primary_key=True),
+    Index(None, "connection", "member"),
+    sqlite_with_rowid=False,
+)
+"""The members of groups, people and groups, by the names of the remote of a connection."""
+
+remote_people = Table(
+    "remote_people",
+    metadata,
+    Column("connection", String, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("user", ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("created", Number, nullable=False),
+    Index(None, "user"),
+    sqlite_with_rowid=False,
+)
+"""The user that a person at the remote of a connection is."""
 
 group_claims = Table(
     "group_claims",
