@@ -55,6 +55,7 @@ OUT_OF_REACH = {
     "client.request.body_of": "opens files",
     "client.transport.Transport": "asks a server",
     "ingest.files.Intake": "asks a store",
+    "ingest.files.OutdatedDocuments": "takes folders",
     "ingest.files.Root": "takes a folder",
     "ingest.captions.CaptionCounts": "takes an error",
     "ingest.open_indexes.OpenIndexes": "asks a store",

@@ -54,8 +54,7 @@ class Listening(Streaming):
         if seen:
             latest, document, chain = answers
             here = [message for message in self.world.papers.values() if message.source == paper.source]
-            dated = [paper for paper in here if paper.dated] or here
-            assert {message.document.id for message in latest} == {paper.id for paper in dated}
+            assert {message.document.id for message in latest} == {paper.id for paper in here}
             assert document.id == paper.id
             assert paper.id in {message.document.id for message in chain.messages}
             self._all_visible(who, (message.document.id for message in chain.messages))

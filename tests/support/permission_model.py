@@ -31,11 +31,6 @@ class Paper:
     track: Literal["", "caption", "event"] = ""
     at: int = 0
 
-    @property
-    def dated(self) -> bool:
-        """Whether it says when it was."""
-        return self.message or self.track != ""
-
 
 @dataclass
 class Room:
