@@ -12,7 +12,8 @@ from tests.programs import ROOT
 from tests.web.planting import PLANTED
 
 KEPT = {
-    *("collections", "sources", "jobs", "connections", "retentions", "alerts", "standing_summaries"),
+    *("collections", "sources", "jobs", "connections", "remote_people"),
+    *("retentions", "alerts", "standing_summaries"),
     *("graph_nodes", "graph_edges", "graph_names", "graph_terms", "graph_events"),
 }
 """Tables of what stays when documents are deleted, until their collection is."""

@@ -128,7 +128,8 @@ class Planter:
             self.document["paths"].items(), key=lambda path_and_methods: order(path_and_methods[0])
         ):
             for method in ("put", "post", "patch"):
-                unknown = "{user}" in path and "user" not in self.known
+                needs_user = "{user}" in path or path.endswith("/people")
+                unknown = needs_user and "user" not in self.known
                 if method in methods and not unknown and not self.is_left_out(path):
                     yield method.upper(), path.removeprefix("/api/v1"), methods[method]
 
@@ -183,6 +184,7 @@ class Planter:
             "url": {"url": page},
             "connections": {"name": self.known["name"], **wiki, "credentials": {}},
             "credentials": {"credentials": {}},
+            "people": {"user": self.known.get("user")},
             "merge": {"into": "zqx0qz", "nodes": ["zqx3qz"]},
             "edges": {"edges": [edge]},
             "feedback": {"used": [self.known["chunk"]]},

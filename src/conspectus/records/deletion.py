@@ -23,10 +23,12 @@ from conspectus.records.tables.core import (
     counters,
     deleted_memories,
     documents,
+    remote_members,
+    remote_people,
     sources,
     vectors,
 )
-from conspectus.records.tables.jobs import purges
+from conspectus.records.tables.jobs import connections, purges
 from conspectus.text.times import to_microseconds
 
 _DELETED = select(documents.c.id).where(documents.c.id.in_(IDS))
@@ -113,6 +115,9 @@ def delete_collection(connection: Connection, collection: CollectionId) -> Recei
     joined = joined.join(vectors, vectors.c.chunk == chunks.c.id)
     counted = select(func.count()).select_from(joined).where(in_collection)
     number_of_vectors = connection.execute(counted).scalar_one()
+    remotes = select(connections.c.id).where(connections.c.collection == collection)
+    for table in (remote_members, remote_people):
+        connection.execute(delete(table).where(table.c.connection.in_(remotes)))
     connection.execute(delete(collections).where(collections.c.id == collection))
     connection.execute(delete(counters).where(counters.c.collection == collection))
     return Receipt(number_of_documents, number_of_chunks, number_of_vectors)
