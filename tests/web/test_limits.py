@@ -23,7 +23,7 @@ from conspectus.model.access import SCOPES
 from conspectus.web.bodies import parse_json
 from conspectus.web.body_limits import ValueCounter
 from conspectus.web.connections import HEAD_BYTES
-from conspectus.web.limits import AnonymousTurns
+from conspectus.web.limits import AnonymousTurns, Precedence
 from tests.waiting import blocking_until, until
 from tests.web.conftest import SETTINGS, Live, OpenSite, Site
 
@@ -381,7 +381,7 @@ async def test_requests_without_a_key_take_turns_and_wait_for_no_slow_client() -
     async def unused(*_: Any) -> Any:
         raise AssertionError
 
-    turns = AnonymousTurns(app)
+    turns = AnonymousTurns(app, Precedence())
     scopes = [
         {"type": "http", "path": path} for path in ["/page"] * 20 + ["/slow"] * 3 + ["/page", "/healthz"]
     ]
@@ -406,7 +406,7 @@ async def test_requests_with_a_key_go_before_those_without_but_not_for_long() ->
     async def unused(*_: Any) -> Any:
         raise AssertionError
 
-    turns = AnonymousTurns(app)
+    turns = AnonymousTurns(app, Precedence())
 
     def start(path: str) -> asyncio.Task[None]:
         return asyncio.create_task(turns({"type": "http", "path": path}, unused, unused))

@@ -1,6 +1,6 @@
 """The engine on one store: an object that holds the services."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
@@ -275,6 +275,13 @@ class Engine:
     def stop_long_work(self) -> None:
         """Let windows and explanations that are being made finish soon, and begin no long ones."""
         self._context.core.long_work.stop()
+
+    def let_long_work_wait(self, have_others_precedence: Callable[[], bool]) -> None:
+        """Let windows and explanations that are being made wait a moment while others have precedence.
+
+        The function is called in other threads.
+        """
+        self._context.core.long_work.have_others_precedence = have_others_precedence
 
     @property
     def chat_registry(self) -> "ChatRegistry | None":

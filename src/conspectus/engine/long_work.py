@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from time import perf_counter, sleep
 from typing import Final, Literal, TypeAlias, TypeVar
 from weakref import WeakSet, WeakValueDictionary
@@ -15,9 +16,12 @@ from conspectus.window.counting import count_in_parts
 
 T = TypeVar("T")
 WorkKind: TypeAlias = Literal["window", "explanation", "recording", "other"]
+TurnKind: TypeAlias = WorkKind | Literal["explained query"]
 SLICE_SECONDS: Final = 0.0005
 """How long work computes before it lets other threads have the interpreter."""
 PAUSE_SECONDS: Final = 0.0002
+MAX_CREDIT_SECONDS: Final = 0.02
+"""How much longer long work may wait for requests than it has computed."""
 FEW_CHARACTERS: Final = 10_000
 """Characters whose tokens are counted in a few milliseconds."""
 
@@ -29,26 +33,44 @@ class WorkEnded(ConspectusError):
 
 
 class Work:
-    """The state of a function in a thread, which calls this as its checkpoint and asks it for the time."""
+    """The state of a function in a thread, which calls this as its checkpoint and asks it for the time.
 
-    def __init__(self) -> None:
+    It waits at checkpoints while others have precedence, but in all hardly longer than it computes.
+    """
+
+    def __init__(
+        self,
+        have_others_precedence: Callable[[], bool] = lambda: False,
+        *,
+        clock: Callable[[], float] = perf_counter,
+        pause: Callable[[float], None] = sleep,
+    ) -> None:
         self.is_hurried = False
         """Whether it should finish with what it has."""
+        self._have_others_precedence = have_others_precedence
+        self._clock, self._pause = clock, pause
         self._ended = threading.Event()
-        self._start = self._resumed = perf_counter()
+        self._start = self._resumed = clock()
+        self._credit = MAX_CREDIT_SECONDS
 
     def begin(self) -> None:
         """Count the seconds from now on."""
-        self._start = self._resumed = perf_counter()
+        self._start = self._resumed = self._clock()
 
     def __call__(self) -> None:
         """Let other threads run after a while. Raises WorkEnded when the caller is gone."""
         if self._ended.is_set():
             raise WorkEnded("its caller is gone")
-        if perf_counter() - self._resumed > SLICE_SECONDS:
-            # Without a pause, a thread that waits for the interpreter gets it only after 5 ms.
-            sleep(PAUSE_SECONDS)
-            self._resumed = perf_counter()
+        paused = self._clock()
+        if paused - self._resumed <= SLICE_SECONDS:
+            return
+        self._credit = min(self._credit + paused - self._resumed, MAX_CREDIT_SECONDS)
+        # Without a pause, a thread that waits for the interpreter gets it only after 5 ms.
+        self._pause(PAUSE_SECONDS)
+        while self._have_others_precedence() and self._clock() - paused < self._credit:
+            self._pause(PAUSE_SECONDS)
+        self._resumed = self._clock()
+        self._credit = max(self._credit - (self._resumed - paused), 0.0)
 
     def end(self) -> None:
         """Let the next checkpoint raise WorkEnded."""
@@ -56,7 +78,7 @@ class Work:
 
     def is_over(self, seconds: float) -> bool:
         """Return whether it has run for this many seconds, or should finish."""
-        return self.is_hurried or perf_counter() - self._start > seconds
+        return self.is_hurried or self._clock() - self._start > seconds
 
 
 class LongWork:
@@ -67,21 +89,29 @@ class LongWork:
 
     def __init__(self) -> None:
         self._threads: dict[WorkKind, ThreadPoolExecutor] = {}
-        self._locks: dict[WorkKind, asyncio.Lock] = {}
-        self._user_locks: WeakValueDictionary[tuple[WorkKind, UserId], asyncio.Lock] = WeakValueDictionary()
+        self._locks: dict[TurnKind, asyncio.Lock] = {}
+        self._user_locks: WeakValueDictionary[tuple[TurnKind, UserId], asyncio.Lock] = WeakValueDictionary()
         self._running: WeakSet[Work] = WeakSet()
         self._is_stopping = False
+        self.have_others_precedence: Callable[[], bool] = lambda: False
+        """Whether functions should wait a moment at their checkpoints."""
 
     async def run(self, function: Callable[[Work], T], *, kind: WorkKind = "other", user: UserId) -> T:
         """Run a function when it is its turn. Raises what it raises, or Overloaded if the process stops."""
+        async with self.take_turn(kind, user):
+            return await self._run(function, kind)
+
+    @asynccontextmanager
+    async def take_turn(self, kind: TurnKind, user: UserId) -> AsyncIterator[None]:
+        """Wait until no other block has the turn of this kind. Raises Overloaded if the process stops."""
         user_lock = self._user_locks.setdefault((kind, user), asyncio.Lock())
         async with user_lock, self._locks.setdefault(kind, asyncio.Lock()):
             if self._is_stopping:
                 raise Overloaded("the server is about to stop")
-            return await self._run(function, kind)
+            yield
 
     async def _run(self, function: Callable[[Work], T], kind: WorkKind) -> T:
-        work = Work()
+        work = Work(lambda: not self._is_stopping and self.have_others_precedence())
         self._running.add(work)
 
         def call() -> T:

@@ -1,7 +1,9 @@
 """The search service: hits, context windows, explanations, and feedback."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Annotated, Unpack
 from uuid import uuid4
@@ -147,22 +149,28 @@ class SearchService(Service):
         index_query = self._with_highest_limit(query, options)
         previous_window = await self._searcher.previous(previous, index_query)
         explained = _ExplainedQuery(index_query, budget, stored, has_limit="limit" in options)
-        packed, candidates = await self._retrieve_candidates(self._searcher, explained, previous_window)
-        retrieval = _with_candidates(packed, candidates)
-        if index_query.min_trust is not None:
-            any_trust = self._with_highest_limit(query, {**options, "min_trust": None})
-            retrieval = await self._searcher.with_below_min_trust(retrieval, any_trust, index_query.min_trust)
-        if stored is not None:
-            notices = (*retrieval.notices, *self._explain_ranking(stored, candidates))
-            retrieval = replace(retrieval, notices=notices)
-        window_options = replace(
-            self._explanation,
-            fits_from=MAX_FITTED_CANDIDATES if fits_from else 0,
-            document=document,
-            previous=previous_window,
-            unpacked=_unpacked_hits(packed, candidates),
-        )
-        return await self._searcher.windows.make(retrieval, budget, "text", window_options)
+        long_work = self._context.core.long_work
+        # Searches of explanations that wait for each other would only slow down everybody else.
+        turn = long_work.take_turn("explained query", self._person.id) if fits_from else nullcontext()
+        async with turn:
+            packed, candidates = await self._retrieve_candidates(self._searcher, explained, previous_window)
+            retrieval = _with_candidates(packed, candidates)
+            if index_query.min_trust is not None:
+                any_trust = self._with_highest_limit(query, {**options, "min_trust": None})
+                retrieval = await self._searcher.with_below_min_trust(
+                    retrieval, any_trust, index_query.min_trust
+                )
+            if stored is not None:
+                notices = (*retrieval.notices, *self._explain_ranking(stored, candidates))
+                retrieval = replace(retrieval, notices=notices)
+            window_options = replace(
+                self._explanation,
+                fits_from=MAX_FITTED_CANDIDATES if fits_from else 0,
+                document=document,
+                previous=previous_window,
+                unpacked=_unpacked_hits(packed, candidates),
+            )
+            return await self._searcher.windows.make(retrieval, budget, "text", window_options)
 
     async def explain_as(
         self,
@@ -368,6 +376,8 @@ class SearchService(Service):
         packed, _ = await searcher.retrieve_and_fill(search, explained.budget, WindowForm(), window_plan)
         if explained.has_limit and explained.requested is None:
             return packed, packed
+        # Other requests have their turn between the window and the next search.
+        await asyncio.sleep(0)
         return packed, await searcher.search_with_successors(query, requested=explained.requested)
 
     @property

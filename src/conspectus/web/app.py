@@ -30,7 +30,7 @@ from conspectus.web.body_limits import BodyLimits
 from conspectus.web.chat_handover import ChatHandover, ChatStreams
 from conspectus.web.health import Readiness
 from conspectus.web.idempotency import HEADER, Idempotency, IdempotencyOutbox
-from conspectus.web.limits import AnonymousTurns, RequestLimits
+from conspectus.web.limits import AnonymousTurns, Precedence, RequestLimits
 from conspectus.web.logs import REQUEST_ID, RequestLog, fault_facts, logger
 from conspectus.web.metrics import Metrics
 from conspectus.web.openapi import Application, operation
@@ -175,7 +175,9 @@ def _add_middleware(
     app.add_middleware(RequestLimits, settings=settings, table=table, readiness=app.state.readiness)
     app.add_middleware(ErrorMiddleware, log=log, settings=settings)
     _allow_origins(app, settings)
-    app.add_middleware(AnonymousTurns)
+    precedence = Precedence()
+    engine.let_long_work_wait(precedence.is_held)
+    app.add_middleware(AnonymousTurns, precedence=precedence)
     app.add_middleware(RequestLog, log=log, metrics=metrics)
 
 

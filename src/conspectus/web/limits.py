@@ -95,10 +95,10 @@ class AnonymousTurns:
     `MAX_TURN_SECONDS`.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, precedence: "Precedence") -> None:
         self._app = app
         self._pages, self._probes = asyncio.Semaphore(1), asyncio.Semaphore(1)
-        self._precedence = Precedence()
+        self._precedence = precedence
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on in its turn."""
@@ -133,6 +133,10 @@ class Precedence:
         self._is_free.clear()
         with hold_briefly(self._release):
             yield
+
+    def is_held(self) -> bool:
+        """Return whether somebody goes first."""
+        return self._holders > 0
 
     async def wait(self) -> None:
         """Wait until nobody goes first, but no longer than `MAX_TURN_SECONDS`."""

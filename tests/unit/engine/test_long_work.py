@@ -2,11 +2,19 @@
 
 import asyncio
 import threading
+from time import perf_counter
 
 import pytest
 from tests.waiting import until
 
-from conspectus.engine.long_work import LongWork, Work
+from conspectus.engine.long_work import (
+    MAX_CREDIT_SECONDS,
+    PAUSE_SECONDS,
+    SLICE_SECONDS,
+    LongWork,
+    TurnKind,
+    Work,
+)
 from conspectus.errors import InvalidInput, Overloaded
 from conspectus.model.ids import UserId
 from conspectus.providers.tokenizers import counter
@@ -94,6 +102,96 @@ async def test_after_a_stop_what_runs_is_hurried_and_nothing_begins():
     with pytest.raises(Overloaded):
         await waiting
     await long_work.close()
+
+
+async def test_blocks_of_one_kind_take_turns():
+    long_work, begun = LongWork(), list[str]()
+    ended = asyncio.Event()
+
+    async def begin(name: str, kind: TurnKind) -> None:
+        async with long_work.take_turn(kind, ANN):
+            begun.append(name)
+            await ended.wait()
+
+    first = asyncio.create_task(begin("first", "explained query"))
+    second = asyncio.create_task(begin("second", "explained query"))
+    other = asyncio.create_task(begin("other", "window"))
+    await asyncio.sleep(0.01)
+    assert begun == ["first", "other"]
+    ended.set()
+    await asyncio.gather(first, second, other)
+    assert begun == ["first", "other", "second"]
+
+
+class Clock:
+    """A clock that work and its pauses move on."""
+
+    def __init__(self) -> None:
+        self.now = self.slept = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pause(self, seconds: float) -> None:
+        self.now += seconds
+        self.slept += seconds
+
+
+def test_work_waits_at_a_checkpoint_until_nobody_has_precedence():
+    clock, answers = Clock(), [True] * 5 + [False] * 5
+    work = Work(lambda: answers.pop(0), clock=clock, pause=clock.pause)
+    clock.now += SLICE_SECONDS
+    work()
+    assert clock.slept == 0.0
+    clock.now += SLICE_SECONDS
+    work()
+    assert clock.slept == pytest.approx(6 * PAUSE_SECONDS)
+    assert answers == [False] * 4
+
+
+def test_work_waits_hardly_longer_than_it_computes():
+    clock, computed = Clock(), 0.0
+    work = Work(lambda: True, clock=clock, pause=clock.pause)
+    for _ in range(100):
+        clock.now += 2 * SLICE_SECONDS
+        computed += 2 * SLICE_SECONDS
+        work()
+    assert computed < clock.slept < computed + MAX_CREDIT_SECONDS + 100 * PAUSE_SECONDS
+
+
+async def test_work_that_should_finish_waits_for_nobody():
+    long_work, begun, questions = LongWork(), threading.Event(), list[bool]()
+
+    def have_others_precedence() -> bool:
+        questions.append(long_work.running > 0)
+        return False
+
+    def work_to_the_end(work: Work) -> int:
+        while not questions:
+            work()
+        begun.set()
+        while not work.is_hurried:
+            pass
+        before = len(questions)
+        end = perf_counter() + 10 * SLICE_SECONDS
+        while perf_counter() < end:
+            work()
+        return len(questions) - before
+
+    long_work.have_others_precedence = have_others_precedence
+    running = asyncio.create_task(long_work.run(work_to_the_end, user=ANN))
+    await asyncio.to_thread(begun.wait)
+    long_work.stop()
+    assert await running == 0
+    await long_work.close()
+
+
+async def test_after_a_stop_no_block_gets_its_turn():
+    long_work = LongWork()
+    long_work.stop()
+    with pytest.raises(Overloaded):
+        async with long_work.take_turn("explained query", ANN):
+            pass
 
 
 async def test_errors_of_the_function_are_raised():
