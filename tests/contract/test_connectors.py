@@ -4,10 +4,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 import pytest
 from tests.support.in_memory_wiki import MemoryConnector, MemoryWiki
@@ -21,9 +24,16 @@ from conspectus.sources.connectors.mediawiki import MediaWiki
 from conspectus.sources.connectors.mediawiki_api import MediaWikiApi
 from conspectus.sources.web.fetcher import WebFetcher
 from conspectus.sources.web.http_client import FetchLimits
-from conspectus.testing.connector_contract import ConnectorContract, PageStore
+from conspectus.testing.connectors import (
+    ConnectorProperties,
+    HttpGate,
+    ListingProperties,
+    PageStore,
+    open_gate,
+)
 
 BATCH = 2
+MAX_EXAMPLE_LINES = 200
 ALONE = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 needs_git = pytest.mark.skipif(
     shutil.which("git") is None and not os.environ.get("CI"), reason="git is not installed"
@@ -40,6 +50,12 @@ class Folder:
     """A folder on disk; pages are files `SPACE/NAME.md`."""
 
     root: Path
+    kind = "markdown"
+    credentials: ClassVar[dict[str, str]] = {}
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {"path": str(self.root)}
 
     async def put(self, space: str, name: str, text: str) -> None:
         self.file(space, name).parent.mkdir(parents=True, exist_ok=True)
@@ -67,6 +83,11 @@ class GitFolder(Folder):
     """A repository with a working tree, a commit for each change."""
 
     copy: Path
+    kind = "git"
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {"address": str(self.root)}
 
     def __post_init__(self) -> None:
         self.root.mkdir()
@@ -102,53 +123,89 @@ class GitFolder(Folder):
 
 
 class ServedWiki(WikiSite):
-    """A wiki on the loopback, asked through the fetcher that guards addresses."""
+    """A wiki behind a gate, asked through the fetcher that guards addresses."""
 
+    kind = "mediawiki"
+    credentials: ClassVar[dict[str, str]] = {}
     api: MediaWikiApi
+    gate: HttpGate
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {"address": self.api.address}
+
+    @property
+    def requests(self) -> int:
+        return self.gate.requests
+
+    def stop_after(self, requests: int | None) -> None:
+        self.gate.stop_after(requests)
 
     def connect(self) -> Connector:
         return MediaWiki(self.api, batch=BATCH)
 
 
-class TestMemory(ConnectorContract):
-    @pytest.fixture
-    def store(self) -> PageStore:
-        return WikiInMemory()
+@pytest.fixture
+def memory() -> PageStore:
+    return WikiInMemory()
 
 
-class TestMarkdownFolder(ConnectorContract):
-    @pytest.fixture
-    def store(self, tmp_path: Path) -> PageStore:
-        return Folder(tmp_path)
+@pytest.fixture
+def folder(tmp_path: Path) -> PageStore:
+    (tmp_path / "folder").mkdir()
+    return Folder(tmp_path / "folder")
 
 
-@needs_git
-class TestGitRepository(ConnectorContract):
-    @pytest.fixture
-    def store(self, tmp_path: Path) -> PageStore:
-        return GitFolder(tmp_path / "repository", tmp_path / "copy")
+@pytest.fixture
+def repository(tmp_path: Path) -> PageStore:
+    return GitFolder(tmp_path / "repository", tmp_path / "copy")
 
 
-class TestMediaWiki(ConnectorContract):
-    @pytest.fixture
-    async def store(self) -> AsyncIterator[PageStore]:
-        wiki = ServedWiki()
-        fetcher = WebFetcher(FetchLimits(allow=("127.0.0.1",)))
-        async with ScriptedServer({"/api.php": wiki.answer}) as server:
-            wiki.api = MediaWikiApi(fetcher, f"{server.base}/api.php")
+@pytest.fixture
+async def wiki() -> AsyncIterator[PageStore]:
+    wiki = ServedWiki()
+    fetcher = WebFetcher(FetchLimits(allow=("127.0.0.1",)))
+    async with ScriptedServer({"/api.php": wiki.answer}) as server:
+        port = urlsplit(server.base).port
+        assert port is not None
+        async with open_gate(port) as wiki.gate:
+            wiki.api = MediaWikiApi(fetcher, f"{wiki.gate.address}/api.php")
             yield wiki
             await fetcher.close()
 
 
+class TestMemory(ListingProperties):
+    server = "memory"
+
+
+class TestMarkdownFolder(ConnectorProperties):
+    server = "folder"
+
+
+@needs_git
+class TestGitRepository(ConnectorProperties):
+    server = "repository"
+
+
+class TestMediaWiki(ConnectorProperties):
+    server = "wiki"
+
+
 def load_guide() -> dict[str, Any]:
-    """Run the code of the guide, both files as one. Returns its names."""
+    """Run the code of the guide, both files as one module `notes_connector`. Returns its names."""
     page = (Path(__file__).parents[2] / "docs/guides/write-a-connector.md").read_text(encoding="utf-8")
     connector, tests = re.findall(r"```py(?:thon)?\n(# \w+\.py\n.*?)```", page, re.DOTALL)
-    names: dict[str, Any] = {"__name__": __name__}
+    assert max(len(block.splitlines()) for block in (connector, tests)) <= MAX_EXAMPLE_LINES
+    module = ModuleType("notes_connector")
     for block in (connector, tests.replace("from notes_connector import NotesConnector\n", "")):
-        exec(compile(block, "write-a-connector.md", "exec"), names)
-    return names
+        exec(compile(block, "write-a-connector.md", "exec"), module.__dict__)
+    sys.modules[module.__name__] = module  # An entry point names it.
+    return module.__dict__
 
 
-class TestGuide(load_guide()["TestNotesConnector"]):  # type: ignore[misc]
+GUIDE = load_guide()
+notes = GUIDE["notes"]
+
+
+class TestGuide(GUIDE["TestNotesConnector"]):  # type: ignore[misc]
     """The connector that the guide for packages writes."""

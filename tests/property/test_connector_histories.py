@@ -18,7 +18,7 @@ from conspectus.sources.connectors.mediawiki import MediaWiki
 from conspectus.sources.connectors.mediawiki_api import MediaWikiApi
 from conspectus.sources.web.fetcher import WebFetcher
 from conspectus.sources.web.http_client import FetchLimits
-from conspectus.testing.connector_contract import Copy, PageStore
+from conspectus.testing.connectors import Copy, PageStore
 
 SPACES, NAMES = st.sampled_from(["One", "Two", "Three"]), st.sampled_from(["index", "a", "b", "c"])
 TEXTS = st.sampled_from(["", "alpha", "beta", "gamma"])

@@ -6,7 +6,7 @@ It is honest: it answers each request by what its own users have set, and knows 
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -41,6 +41,7 @@ class Note:
     text: str
     revision: int = 1
     viewers: frozenset[str] = frozenset()
+    title: str = ""
     changed: int = 0
     guarded: int = 0
     """The numbers of the changes that changed the note, and its viewers, last."""
@@ -61,7 +62,10 @@ class NoteServer:
     people: set[str] = field(default_factory=set)
     changes: int = 0
     deleted: dict[str, int] = field(default_factory=dict)
+    emptied: dict[str, int] = field(default_factory=dict)
+    """The change that took the last note of a notebook."""
     regrouped: dict[str, int] = field(default_factory=dict)
+    requests: int = 0
     mirrors: bool = False
     """Whether the plain connector mirrors permissions too, as after an update of its package."""
     answers_before_failure: int | None = None
@@ -76,12 +80,15 @@ class NoteServer:
         finally:
             del self.running[self.name]
 
-    def put(self, key: str, notebook: str, text: str, viewers: set[str]) -> None:
+    def put(self, key: str, notebook: str, text: str, viewers: set[str], title: str = "") -> None:
         """Make a note, or change its text, place and viewers."""
         self.changes += 1
-        revision = self.notes[key].revision + 1 if key in self.notes else 1
-        note = Note(notebook, text, revision, frozenset(viewers), self.changes, self.changes)
+        former = self.notes.get(key)
+        revision = 1 if former is None else former.revision + 1
+        note = Note(notebook, text, revision, frozenset(viewers), title or key, self.changes, self.changes)
         self.notes[key] = note
+        if former is not None:
+            self._note_emptied(former.notebook)
 
     def share(self, key: str, viewers: set[str]) -> None:
         """Change who may read a note, and nothing else."""
@@ -91,8 +98,13 @@ class NoteServer:
     def delete(self, key: str) -> None:
         """Delete a note."""
         self.changes += 1
-        del self.notes[key]
+        notebook = self.notes.pop(key).notebook
         self.deleted[key] = self.changes
+        self._note_emptied(notebook)
+
+    def _note_emptied(self, notebook: str) -> None:
+        if all(note.notebook != notebook for note in self.notes.values()):
+            self.emptied[notebook] = self.changes
 
     def set_group(self, group: str, members: set[str]) -> None:
         """Change the members of a group."""
@@ -128,6 +140,7 @@ class NoteServer:
         return self.notes[key].text
 
     def _authenticate(self, password: str) -> None:
+        self.requests += 1
         if self.answers_before_failure == 0:
             raise FetchFailed(f"notes://{self.name}", "does not answer", passing=True)
         if self.answers_before_failure is not None:
@@ -203,28 +216,48 @@ class GuardedConnector(NoteConnector):
 
     async def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
         """List what changed, oldest first."""
-        server, since = self._server(), int(cursor or 0)
+        server, (since, since_deleted) = self._server(), _read_cursor(cursor)
         notes = server.list_notes(self._options.password)
         changed = sorted(
             (key for key, note in notes.items() if note.changed > since), key=lambda key: notes[key].changed
         )
         while len(changed) > 2:
             batch, changed = changed[:2], changed[2:]
-            yield Listing(_entries(batch, notes), str(notes[batch[-1]].changed))
-        gone = tuple(key for key, change in server.deleted.items() if change > since and key not in notes)
-        cursor_after = str(server.changes)
-        yield Listing(_entries(changed, notes), cursor_after, gone=gone, complete=since == 0)
+            yield Listing(_entries(batch, notes), f"{notes[batch[-1]].changed}/{since_deleted}")
+        deleted = {key for key, change in server.deleted.items() if change > since_deleted}
+        gone = tuple(deleted - notes.keys())
+        notebooks = {note.notebook for note in notes.values()}
+        emptied = {name for name, change in server.emptied.items() if change > since_deleted} - notebooks
+        yield Listing(
+            _entries(changed, notes),
+            f"{server.changes}/{server.changes}",
+            gone=gone,
+            spaces_gone=tuple(emptied),
+            complete=since == 0,
+        )
+
+    async def fetch(self, entry: ConnectorEntry) -> NewDocument:
+        """Read a note."""
+        document = await super().fetch(entry)
+        note = self._server().notes[entry.key]
+        return replace(document, metadata={"path": f"{note.notebook}/{note.title}"})
 
     async def access(self, cursor: str | None) -> AsyncIterator[AccessListing]:
         """List changed viewers and groups, oldest first."""
-        server, since = self._server(), int(cursor or 0)
+        server, (since, _) = self._server(), _read_cursor(cursor)
         notes = server.list_notes(self._options.password)
         viewers = {key: tuple(note.viewers) for key, note in notes.items() if note.guarded > since}
         members = {
             group: tuple(server.groups[group]) for group, change in server.regrouped.items() if change > since
         }
-        yield AccessListing(str(since), members=members)
-        yield AccessListing(str(server.changes), viewers, complete=False)
+        yield AccessListing(f"{since}/0", members=members)
+        yield AccessListing(f"{server.changes}/0", viewers, complete=False)
+
+
+def _read_cursor(cursor: str | None) -> tuple[int, int]:
+    """Return the change up to which notes are known, and that up to which deletions are."""
+    changed, _, deleted = (cursor or "").partition("/")
+    return (int(changed), int(deleted)) if changed.isdecimal() and deleted.isdecimal() else (0, 0)
 
 
 def _entries(keys: list[str], notes: dict[str, Note]) -> tuple[ConnectorEntry, ...]:

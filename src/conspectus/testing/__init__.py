@@ -1,4 +1,4 @@
-"""Contract suites, embedders and chat models for tests of your own adapters.
+"""Contract suites, the kit for connectors, embedders and chat models for tests of your own adapters.
 
-Imports ports.
+Imports connectors, engine, ports.
 """

@@ -1,5 +1,9 @@
-"""What a package needs to add a connector: the port, its entries, and what declares options."""
+"""What a package needs to add a connector: the port, its entries, and what declares options.
 
+Imports ports.
+"""
+
+from conspectus.connectors.pacing import PacedFetcher
 from conspectus.model.annotations import Example, Length, Range, Secret
 from conspectus.model.checks import Checked
 from conspectus.model.connections import ConnectorEntry, Listing
@@ -23,6 +27,7 @@ __all__ = [
     "Listing",
     "Mirroring",
     "NewDocument",
+    "PacedFetcher",
     "Range",
     "Secret",
     "Watchable",

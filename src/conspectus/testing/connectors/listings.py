@@ -1,110 +1,34 @@
-"""What every connector must do. Subclass `ConnectorContract`, give it `store`, let pytest collect it."""
+"""What every connector must list and fetch, whatever its server: tests that need no engine."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import field
 from pathlib import PurePosixPath
-from typing import Protocol
+from typing import ClassVar
 
 import pytest
 
-from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
-from conspectus.model.connections import ConnectorEntry, Listing
-from conspectus.ports.connectors import Connector
+from conspectus.testing.connectors.copies import Copy, entries, open_connector
+from conspectus.testing.connectors.servers import PageStore
 
-Change = Callable[["PageStore"], object]
 STRANGE = ("Größe", "東京 ガイド", "naïve — “quotes” & more", "🎉 party", "a'b;c $(d)")
 
 
-class PageStore(Protocol):
-    """A store that a connector reads, as its own users change it."""
+class ListingProperties:
+    """What listings and pages of every connector hold to.
 
-    async def put(self, space: str, name: str, text: str) -> None:
-        """Make or change a page; a new space comes with its first page."""
+    Args:
+        server: name of the fixture that has the server, without pages.
+        follows_moves: a page that is renamed or moved keeps its key. Otherwise its key is its path: it is
+            gone, and another page is there.
+    """
 
-    async def delete(self, space: str, name: str) -> None:
-        """Delete a page."""
-
-    async def move(self, space: str, name: str, *, to_space: str, to_name: str) -> None:
-        """Give a page another store or name; its text stays."""
-
-    async def remove_space(self, space: str) -> None:
-        """Delete a space with all its pages."""
-
-    def connect(self) -> Connector:
-        """A new connector, as after a restart; it lists at most two pages in a batch."""
-
-
-@dataclass(slots=True)
-class Copy:
-    """A copy made of all batches: the entry and text by key, and the cursor."""
-
-    store: PageStore
-    cursor: str | None = None
-    pages: dict[str, tuple[ConnectorEntry, str]] = field(default_factory=dict)
-    paths: dict[str, object] = field(default_factory=dict)
-
-    async def follow(self, *, batches: int = 1_000_000) -> list[Listing]:
-        """Copy at most this many batches with a new connector, then close it as if it had been killed."""
-        listings: list[Listing] = []
-        async with open_connector(self.store) as connector:
-            async for listing in connector.changes(self.cursor):
-                await self._take(listing, connector)
-                listings.append(listing)
-                if listing.complete:
-                    named = {entry.key for part in listings for entry in part.entries}
-                    self.pages = {key: page for key, page in self.pages.items() if key in named}
-                if len(listings) == batches:
-                    break
-        return listings
-
-    async def _take(self, listing: Listing, connector: Connector) -> None:
-        for entry in listing.entries:
-            document = await connector.fetch(entry)
-            self.pages[entry.key] = (entry, document.text)
-            self.paths[entry.key] = document.metadata.get("path")
-        for key in listing.gone:
-            self.pages.pop(key, None)
-        gone = {key for key, (entry, _) in self.pages.items() if entry.space in listing.spaces_gone}
-        self.pages = {key: page for key, page in self.pages.items() if key not in gone}
-        self.cursor = listing.cursor
-
-    def texts(self) -> dict[str, list[str]]:
-        """The texts of each space, sorted."""
-        spaces: dict[str, list[str]] = {}
-        for entry, text in self.pages.values():
-            spaces.setdefault(entry.space, []).append(text.strip())
-        return {space: sorted(texts) for space, texts in spaces.items()}
-
-    def key(self, text: str) -> str:
-        """The key of the only page with this text."""
-        (only,) = [key for key, (_, its) in self.pages.items() if its.strip() == text]
-        return only
-
-
-@asynccontextmanager
-async def open_connector(store: PageStore) -> AsyncIterator[Connector]:
-    """A connector that is closed at the end."""
-    connector = store.connect()
-    try:
-        yield connector
-    finally:
-        await connector.close()
-
-
-def entries(listings: list[Listing]) -> list[ConnectorEntry]:
-    """All entries of some batches."""
-    return [entry for listing in listings for entry in listing.entries]
-
-
-class ConnectorContract:
-    """The behaviour of every connector, as tests. Fixtures to override: `store`."""
+    server: ClassVar[str]
+    follows_moves: ClassVar[bool] = True
 
     @pytest.fixture
-    def store(self) -> PageStore:
-        """A store without pages."""
-        raise NotImplementedError
+    def store(self, request: pytest.FixtureRequest) -> PageStore:
+        """The server, without pages."""
+        remote: PageStore = request.getfixturevalue(self.server)
+        return remote
 
     @pytest.fixture
     async def copy(self, store: PageStore) -> Copy:
@@ -183,17 +107,20 @@ class ConnectorContract:
         before = copy.pages[key][0]
         await copy.store.move("One", "first", to_space="One", to_name="renamed")
         (entry,) = entries(await copy.follow())
-        assert (entry.key, entry.space, entry.revision == before.revision) == (key, "One", False)
-        path = str(copy.paths[key])
+        assert (entry.key == key, entry.space) == (self.follows_moves, "One")
+        assert not self.follows_moves or entry.revision != before.revision
+        path = str(copy.paths[entry.key])
         assert PurePosixPath(path).stem.rpartition(":")[2].lower() == "renamed"
         assert copy.texts()["One"] == ["alpha words", "beta words"]
 
     async def test_a_page_moves_to_another_space(self, copy: Copy) -> None:
-        """It keeps its key there."""
+        """It keeps its key there, if moves are followed."""
         key = copy.key("alpha words")
         await copy.store.move("One", "first", to_space="Two", to_name="first")
         await copy.follow()
-        assert (copy.pages[key][0].space, copy.texts()["Two"]) == ("Two", ["alpha words", "gamma words"])
+        assert copy.texts() == {"One": ["beta words"], "Two": ["alpha words", "gamma words"]}
+        moved = copy.key("alpha words")
+        assert (moved == key, copy.pages[moved][0].space) == (self.follows_moves, "Two")
 
     async def test_a_page_is_renamed_and_another_takes_its_name(self, copy: Copy) -> None:
         """The name does not make the page, and no key is given twice."""
@@ -256,7 +183,7 @@ class ConnectorContract:
             "Two": ["gamma words"],
             "Three": [f"more {number}" for number in range(5)],
         }
-        assert copy.key("alpha words") == key
+        assert (copy.key("alpha words") == key) == self.follows_moves
 
     async def test_a_page_that_is_gone_cannot_be_fetched(self, copy: Copy) -> None:
         """It is not an empty page."""
