@@ -68,8 +68,8 @@ def test_equal_notices_are_one_line_with_a_count(shell: Shell, notes: Path) -> N
     for number in range(37):
         (notes / f"picture-{number:02}.gif").write_bytes(b"GIF89a")
     [line] = [line for line in shell("add", notes).err.splitlines() if "GIF" in line]
-    assert line.startswith("37 times skipped, a GIF image is not supported: ")
-    assert line.count(".gif") == 5 and line.endswith(", …")
+    assert line.startswith("37 files: skipped, a GIF image is not supported (")
+    assert line.count(".gif") == 5 and line.endswith(", …)")
 
 
 def test_a_data_directory_is_not_added(shell: Shell, notes: Path) -> None:
@@ -86,7 +86,7 @@ def test_equal_notices_of_many_files_are_one_line_and_never_lost(shell: Shell, n
         (notes / f"{number}.txt").write_bytes(b"")
     done = shell("add", notes)
     assert (done.code, len(done.err.splitlines())) == (0, 1)
-    assert done.err.startswith("30 times the file is empty: ")
+    assert done.err.startswith("30 files: the file is empty (")
     again = shell("add", notes, "--json")
     assert (len(again.json["notices"]), again.err) == (30, "")
 

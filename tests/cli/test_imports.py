@@ -111,6 +111,21 @@ def test_sections_of_memory_files_become_notes_and_other_files_are_named(shell: 
     assert "project/CLAUDE.md#Rules > Build~2" in keys
 
 
+def test_files_that_cannot_be_read_are_counted_as_skipped_and_named(shell: Shell) -> None:
+    folder = shell.folder / "rules"
+    folder.mkdir()
+    (folder / "style.md").write_text("Short sentences.\n", "utf-8")
+    for number in range(7):
+        (folder / f"{number}.md").write_bytes(bytes(range(256)) * 10)
+    (folder / "linked.md").symlink_to(folder / "style.md")
+    report = import_files(shell, folder, "--agent", "project")
+    assert skipped_counts(report) == {"files of binary data": 7, "links": 1}
+    assert report["skipped"]["files of binary data"]["names"] == [f"rules/{number}.md" for number in range(5)]
+    assert (report["read"], report["added"], report["remarks"]) == (9, 1, {})
+    done = shell("import", "memory-formats", folder, "--agent", "project")
+    assert "9 read: 0 added, 0 replaced, 0 updated, 1 unchanged, 8 skipped" in done.out
+
+
 def test_a_changed_section_is_a_new_version(shell: Shell) -> None:
     path = write_file(shell, "AGENTS.md", "# Style\n\nLong sentences.\n")
     import_files(shell, path)

@@ -88,6 +88,38 @@ main()
 """
 
 
+SLOW_SUBTITLES = """
+import os, signal
+from conspectus.engine.streams import StreamService
+from conspectus.cli.entry import main
+
+import_file = StreamService._import_file
+
+
+async def import_two(service: StreamService, counts: object, *arguments: object, **options: object) -> None:
+    if len(counts.streams) == 2:
+        os.kill(os.getpid(), signal.SIGINT)
+        await __import__("asyncio").sleep(60)
+    await import_file(service, counts, *arguments, **options)
+
+
+StreamService._import_file = import_two
+main()
+"""
+
+
+def test_an_interrupted_import_of_streams_says_how_many_files_were_not_read(tmp_path: Path) -> None:
+    names = [f"{number}.srt" for number in range(5)]
+    for name in names:
+        text = f"1\n00:00:01,000 --> 00:00:03,000\nShip {name} enters.\n"
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    command = [sys.executable, "-c", SLOW_SUBTITLES, "--data-dir", "data", "streams", "import", *names]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 130, ran.stderr
+    last = ran.stderr.rstrip().splitlines()[-1]
+    assert "; 3 of 5 files were not read; go on: conspectus --data-dir data streams import 0.srt" in last
+
+
 def test_an_interrupt_while_it_reads_says_how_many_files_were_not_read(tmp_path: Path) -> None:
     for number in range(5):
         (tmp_path / f"{number}.txt").write_text(f"Ship {number} enters.", encoding="utf-8")

@@ -296,7 +296,7 @@ def _notice_line(names: Sequence[str], notice: str) -> str:
     if len(names) == 1:
         return f"{names[0]}: {notice}"
     shown = ", ".join(names[:MAX_NAMES])
-    return f"{format_count(len(names), 'time')} {notice}: {shown}{', …' if len(names) > MAX_NAMES else ''}"
+    return f"{format_count(len(names), 'file')}: {notice} ({shown}{', …' if len(names) > MAX_NAMES else ''})"
 
 
 def _with_source_ids(condition: Filter, ids: dict[str, str]) -> Filter:

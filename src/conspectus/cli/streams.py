@@ -120,6 +120,7 @@ def import_files(
 ) -> None:
     """Import captions from subtitle files."""
     with progress() as bars:
+        bars = session.follow_files(bars)
         if start_time is not None:
             for name in [stream] if stream else _stems(files):
                 session.engine.streams.put(NewStream(name, session.collection, start_time=start_time))

@@ -134,8 +134,8 @@ class ChannelService(Service):
 
     async def list_messages(
         self,
-        *,
         channel: ChannelName,
+        *,
         collection: CollectionName = "default",
         before: Annotated[str | None, "Id of a message; only those before it.", Example(EXAMPLE_ID)] = None,
         limit: PageLimit = 50,

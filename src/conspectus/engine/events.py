@@ -69,8 +69,8 @@ class EventService(Service):
 
     async def list(
         self,
-        *,
         stream: StreamName,
+        *,
         collection: CollectionName = "default",
         range: Annotated[CaptionRange, "Range of captions."] = WHOLE,
         type: Annotated[Name, "Only events of this type.", Example("arrival")] | None = None,
@@ -90,8 +90,8 @@ class EventService(Service):
 
     async def count_entities(
         self,
-        *,
         stream: StreamName,
+        *,
         collection: CollectionName = "default",
         range: Annotated[CaptionRange, "Range of captions."] = WHOLE,
     ) -> Mapping[str, int]:

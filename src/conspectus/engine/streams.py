@@ -195,8 +195,8 @@ class StreamService(Service):
 
     async def list_captions(
         self,
-        *,
         stream: StreamName,
+        *,
         collection: CollectionName = "default",
         range: Annotated[CaptionRange, "Range of captions."] = WHOLE,
         after: Cursor | None = None,
@@ -259,6 +259,8 @@ class StreamService(Service):
                 raise
             except ConspectusError as fault:
                 counts.fail(name, fault, skips=not is_named or options.get("skip_unsupported", False))
+        if progress is not None:
+            progress(READING, len(caption_files), len(caption_files))
         if counts.streams:
             access = await self._authorized.collection(collection)
             await self._context.embed_in(access, wait=options.get("wait", False), progress=progress)

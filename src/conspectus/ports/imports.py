@@ -50,9 +50,9 @@ class LeftOut:
     remarks: dict[str, int] = field(default_factory=dict)
 
     def skip(self, reason: str, name: str, count: int = 1) -> None:
-        """Count records that are not imported."""
+        """Count records that are not imported. An empty name names none."""
         before = self.records.get(reason, Skipped())
-        names = before.names if len(before.names) == NAMED else (*before.names, name)
+        names = before.names if len(before.names) == NAMED or not name else (*before.names, name)
         self.records[reason] = Skipped(before.count + count, names)
 
     def field(self, name: str, count: int = 1) -> None:

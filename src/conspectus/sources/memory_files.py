@@ -26,6 +26,7 @@ from conspectus.sources.json_values import (
     word_in,
 )
 from conspectus.sources.notices import Notices
+from conspectus.sources.plain_text import looks_binary
 from conspectus.text.hashing import content_hash
 from conspectus.text.positions import find_markdown_headings, path_of
 
@@ -67,8 +68,10 @@ def _read(paths: Iterable[Path], settings: Settings, left: LeftOut) -> Iterator[
         with open_export(path, settings, notices) as export:
             for part in export.parts:
                 yield from _part(export, part, path.resolve(), left)
-        for sentence in notices.sentences():
-            left.remark(sentence)
+        for reason, count, names in notices.reasons():
+            for name in names:
+                left.skip(reason.removesuffix(", skipped"), name)
+            left.skip(reason.removesuffix(", skipped"), "", count - len(names))
 
 
 def _part(export: Export, part: ExportFile, path: Path, left: LeftOut) -> Iterator[ForeignRecord]:
@@ -81,7 +84,9 @@ def _part(export: Export, part: ExportFile, path: Path, left: LeftOut) -> Iterat
     elif not base.endswith((*MARKDOWN, *JSON)):
         left.skip("files of other kinds", name)
     elif (decoded := export.text(part)) is not None:
-        if base.endswith(MARKDOWN):
+        if looks_binary(decoded.text):
+            left.skip("files of binary data", name)
+        elif base.endswith(MARKDOWN):
             sections = list(_sections(decoded.text, name))
             if not sections:
                 left.skip("Markdown files without text", name)

@@ -1,5 +1,7 @@
 """Notices about what was not read: counts by reason, each with the first places."""
 
+from collections.abc import Iterator
+
 from conspectus.text.clean import clean
 
 MAX_NAMED_PLACES = 5
@@ -25,6 +27,11 @@ class Notices:
         """Count one more that should have been readable."""
         self.damage = True
         self.note(reason, location)
+
+    def reasons(self) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+        """Yield each reason with its number and its first places, in order of first occurrence."""
+        for reason, count in self._counts.items():
+            yield reason, count, tuple(self._places[reason])
 
     def sentences(self) -> tuple[str, ...]:
         """Return a sentence for each reason, in order of first occurrence."""

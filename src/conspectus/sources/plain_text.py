@@ -27,6 +27,8 @@ PHOTO_BRANDS = {b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIF", b"msf1": "HEI
 """Photos of telephones, which are in the container of MP4, by the four bytes after its mark."""
 CONTROL_CHARACTERS = tuple(map(chr, {*range(1, 32)} - {8, 9, 10, 12, 13, 27}))
 MAX_SCANNED_CHARACTERS = 1_000_000
+MAX_ZERO_SHARE = 0.1
+"""Largest share of zero characters in a file whose name is that of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ def plain_text(data: bytes, name: str, *, is_text: bool, charset: str | None = N
     """
     refuse_unsupported(name, data)
     decoded = decode(data, charset)
-    if decoded is None or _looks_binary(decoded.text, 0.1 if is_text else 0.0):
+    if decoded is None or looks_binary(decoded.text, MAX_ZERO_SHARE if is_text else 0.0):
         fault = UnreadableFile if is_text else UnsupportedContent
         raise fault(name, "binary data, not text in any known encoding")
     text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
@@ -67,7 +69,7 @@ def refuse_unsupported(name: str, data: bytes) -> None:
         raise UnsupportedContent(name, "MP4 audio or video is not supported")
 
 
-def _looks_binary(text: str, max_zero_share: float) -> bool:
+def looks_binary(text: str, max_zero_share: float = MAX_ZERO_SHARE) -> bool:
     """Return whether there are too many zero characters, or many other control characters."""
     sample = text[:MAX_SCANNED_CHARACTERS]
     control_count = sum(map(sample.count, CONTROL_CHARACTERS))

@@ -1,5 +1,6 @@
 """Declarations of the parameters of all operations."""
 
+import inspect
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -47,6 +48,17 @@ def is_number(parameter: Parameter) -> bool:
 
 def test_each_parameter_has_help() -> None:
     assert [name for name, leaf in leaf_parameters() if not leaf.declaration.help.endswith(".")] == []
+
+
+def test_a_sole_required_parameter_is_given_by_position() -> None:
+    keyword_only = []
+    for operation in OPERATIONS.values():
+        parameters = list(inspect.signature(operation.method).parameters.values())[1:]
+        required = [parameter for parameter in parameters if parameter.default is inspect.Parameter.empty]
+        required = [parameter for parameter in required if parameter.kind != inspect.Parameter.VAR_KEYWORD]
+        if len(required) == 1 and required[0].kind == inspect.Parameter.KEYWORD_ONLY:
+            keyword_only.append(f"{operation.name}({required[0].name}=)")
+    assert keyword_only == []
 
 
 def test_each_number_has_a_range() -> None:
