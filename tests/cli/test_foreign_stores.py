@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -206,6 +207,33 @@ def test_documents_of_chroma_keep_ids_metadata_and_vectors_of_the_same_model(
     }
     assert [document["status"] for document in notes.values()] == ["embedded", "embedded"]
     assert set(list_documents(shell, "chroma/plain")) == {"one"}
+
+
+DELETE_FROM_CHROMA = """
+import sys
+import chromadb
+
+chromadb.PersistentClient(sys.argv[1]).get_collection("notes").delete(ids=["two"])
+"""
+
+
+def test_documents_that_are_gone_from_chroma_are_kept_and_named_until_pruned(
+    stores: Stores, shell: Shell
+) -> None:
+    copy = shutil.copytree(stores.folder / "chroma", shell.folder / "chroma")
+    data, arguments = shell.folder / "data", ("chroma", str(copy))
+    assert stores.import_store(data, *arguments)["missing"] == {}
+    shell("add", "-", "--source", "other", typed="A text of our own.")
+    subprocess.run([stores_python(), "-c", DELETE_FROM_CHROMA, copy], check=True)
+    missing = {"chroma/notes": {"count": 1, "names": ["two"]}}
+    for options in ((), ("--dry-run",), ("--dry-run", "--prune")):
+        report = stores.import_store(data, *arguments, *options)
+        assert (report["missing"], report["pruned"]) == (missing, 0)
+        assert set(list_documents(shell, "chroma/notes")) == {"one", "two"}
+    pruning = stores.import_store(data, *arguments, "--prune")
+    assert (pruning["missing"], pruning["pruned"], pruning["unchanged"]) == ({}, 1, 2)
+    assert set(list_documents(shell, "chroma/notes")) == {"one"}
+    assert set(list_documents(shell, "chroma/plain")) == {"one"} and list_documents(shell, "other")
 
 
 def test_an_import_leaves_the_files_of_chroma_as_they_are(stores: Stores, shell: Shell) -> None:

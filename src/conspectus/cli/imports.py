@@ -23,13 +23,15 @@ from conspectus.ingest.prepare import describe
 from conspectus.memory.documents import document_of
 from conspectus.memory.jsonl import new_line
 from conspectus.memory.scopes import check_scope
+from conspectus.model.filter import Eq
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.memory import OWN, MemoryWritten, NewMemory, Scope
 from conspectus.model.pages import portions
 from conspectus.model.quarantine import quarantine_notice
-from conspectus.model.records import EmbeddingSpace, NewDocument, Source, Written
-from conspectus.ports.imports import ForeignPlace, ForeignReader, ForeignRecord, LeftOut, Skipped
+from conspectus.model.records import Document, EmbeddingSpace, NewDocument, Source, Written
+from conspectus.ports.imports import NAMED, ForeignPlace, ForeignReader, ForeignRecord, LeftOut, Skipped
 from conspectus.text.clean import clean
+from conspectus.text.counts import format_count
 
 if TYPE_CHECKING:
     from conspectus.ports import Progress
@@ -47,6 +49,15 @@ TextFields = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
+class PruneOption:
+    """What becomes of documents that are gone from the store that is read."""
+
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Delete documents that are gone from the store.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
 class ImportOptions:
     """Options of an import."""
 
@@ -60,7 +71,10 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """The numbers of an import. Some vectors of the store are kept, others are computed again."""
+    """The numbers of an import. Some vectors of the store are kept, others are computed again.
+
+    `missing` are stored documents by source that the store has no more; they are kept unless pruned.
+    """
 
     read: int
     added: int
@@ -72,6 +86,8 @@ class ImportReport:
     remarks: Mapping[str, int]
     vectors_kept: int
     vectors_computed: int
+    missing: Mapping[str, Skipped]
+    pruned: int
 
     def count_skipped(self) -> int:
         """Return the number of records that were not taken."""
@@ -110,22 +126,25 @@ def langgraph(
     _import(session, _reader("langgraph", at), options, scope)
 
 
-def chroma(place: Place, session: NewSession, options: ImportOptions, *, name: Names = None) -> None:
+def chroma(
+    place: Place, session: NewSession, options: ImportOptions, pruning: PruneOption, *, name: Names = None
+) -> None:
     """Import documents from a folder of Chroma."""
-    _import(session, _reader("chroma", ForeignPlace(place, tuple(name or ()))), options)
+    _import(session, _reader("chroma", ForeignPlace(place, tuple(name or ()))), options, prune=pruning.prune)
 
 
 def qdrant(
     place: Place,
     session: NewSession,
     options: ImportOptions,
+    pruning: PruneOption,
     *,
     name: Names = None,
     text_field: TextFields = None,
 ) -> None:
     """Import documents from a folder or a server of Qdrant."""
     at = ForeignPlace(place, tuple(name or ()), tuple(text_field or ()))
-    _import(session, _reader("qdrant", at), options)
+    _import(session, _reader("qdrant", at), options, prune=pruning.prune)
 
 
 def memory_formats(
@@ -147,7 +166,12 @@ def _reader(kind: str, at: ForeignPlace) -> ForeignReader:
 
 
 def _import(
-    session: Session, read: ForeignReader, options: ImportOptions, scope: InScope | None = None
+    session: Session,
+    read: ForeignReader,
+    options: ImportOptions,
+    scope: InScope | None = None,
+    *,
+    prune: bool = False,
 ) -> None:
     left_out = LeftOut()
     into = None if scope is None else scope.scope()
@@ -156,9 +180,14 @@ def _import(
         limits = {"most": BATCH_DOCUMENTS, "room": BATCH_CHARACTERS}
         for batch in portions(read(left_out), lambda record: len(record.new.text), **limits):
             importer.write(batch, bars)
+        importer.find_missing(prune=prune)
         if options.wait and importer.wrote:
             session.engine.documents.wait_until_embedded(collection=session.collection, progress=bars)
     report = importer.report()
+    for source, documents in report.missing.items():
+        session.note(_missing_line(source, documents))
+    if scope is not None and importer.is_repeated:
+        session.note("memories that were deleted there are kept; `conspectus memory delete ID` deletes one")
     session.show(report, _picture(report), matches=report.read - report.count_skipped())
 
 
@@ -178,14 +207,25 @@ class Importer:
         self._accepted = 0
         self._outcomes: Counter[str] = Counter()
         self._vectors: Counter[str] = Counter()
+        self._keys: dict[str, set[str | None]] = {}
+        self._missing: dict[str, Skipped] = {}
+        self._pruned = 0
 
     @property
     def wrote(self) -> bool:
         """Whether anything was written."""
         return self._outcomes.total() > 0
 
+    @property
+    def is_repeated(self) -> bool:
+        """Whether a record was stored before."""
+        return self._outcomes.total() > self._outcomes["added"]
+
     def write(self, batch: Sequence[ForeignRecord], bars: "Progress | None") -> None:
         """Write a batch; what cannot be stored is skipped."""
+        for record in batch:
+            if isinstance(record.place, str):
+                self._keys.setdefault(record.place, set()).add(record.new.key)
         fitting = [fitted for fitted in map(self._fit, batch) if fitted is not None]
         self._accepted += len(fitting)
         if self._options.dry_run:
@@ -195,6 +235,36 @@ class Importer:
                 self._note(fitted, written)
         if bars is not None:
             bars("importing", self._accepted, 0)
+
+    def find_missing(self, *, prune: bool) -> None:
+        """After all batches: count the documents that the store has no more, or delete them."""
+        for source, keys in self._keys.items():
+            missing = [document for document in self._stored_documents(source) if document.key not in keys]
+            if prune and not self._options.dry_run:
+                for start in range(0, len(missing), BATCH_DOCUMENTS):
+                    ids = [document.id for document in missing[start : start + BATCH_DOCUMENTS]]
+                    self._pruned += self._session.engine.documents.delete(ids).documents
+            elif missing:
+                names = tuple(str(document.key) for document in missing[:NAMED])
+                self._missing[source] = Skipped(len(missing), names)
+
+    def _stored_documents(self, source: str) -> Iterator[Document]:
+        """Yield the documents of a source, page by page."""
+        engine, collection = self._session.engine, self._session.collection
+        try:
+            source_id = engine.collections.get_source(source, collection=collection).id
+        except NotFound:
+            # Of a dry run, or without any document that could be stored.
+            return
+        of_source, after = Eq("source", source_id), None
+        while True:
+            page = engine.documents.list(
+                collection=collection, filter=of_source, after=after, limit=BATCH_DOCUMENTS
+            )
+            yield from page.documents
+            after = page.next
+            if after is None:
+                return
 
     def report(self) -> ImportReport:
         """Return the numbers so far."""
@@ -210,6 +280,8 @@ class Importer:
             remarks=left_out.remarks,
             vectors_kept=self._vectors["kept"],
             vectors_computed=self._vectors["computed"],
+            missing=self._missing,
+            pruned=self._pruned,
         )
 
     def _note(self, fitted: "Fitted", written: Written | MemoryWritten) -> None:
@@ -324,9 +396,17 @@ def _line(record: ForeignRecord) -> str:
     return new_line(new, scope, (*record.earlier, (updated, new.text)), recorded=created)
 
 
+def _missing_line(source: str, documents: Skipped) -> str:
+    names = ", ".join(documents.names) + (", …" if documents.count > len(documents.names) else "")
+    gone = f"{format_count(documents.count, 'document')} of {source!r} gone from the store"
+    return f"{gone}, kept here ({names}): --prune deletes"
+
+
 def _picture(report: ImportReport) -> RenderableType:
     counts = ", ".join(f"{getattr(report, name):,} {name}" for name in OUTCOMES)
-    parts: list[RenderableType] = [f"{report.read:,} read: {counts}, {report.count_skipped():,} skipped"]
+    pruned = f", {report.pruned:,} pruned" if report.pruned else ""
+    skipped = f"{report.count_skipped():,} skipped"
+    parts: list[RenderableType] = [f"{report.read:,} read: {counts}{pruned}, {skipped}"]
     if report.vectors_kept or report.vectors_computed:
         parts.append(f"vectors: {report.vectors_kept:,} kept, {report.vectors_computed:,} computed again")
     if report.skipped:

@@ -243,9 +243,7 @@ class StreamService(Service):
         progress = options.get("progress")
         caption_files = await asyncio.to_thread(self._list_files, files)
         captioned = recordings_with_captions(name for name, _, _ in caption_files)
-        for number, (name, data, is_named) in enumerate(caption_files):
-            if progress is not None:
-                progress(READING, number, len(caption_files))
+        for name, data, is_named in _with_progress(caption_files, progress):
             if name in counts.names:
                 counts.failures.append((name if isinstance(data, bytes) else str(data), SAME_NAME))
                 continue
@@ -259,8 +257,6 @@ class StreamService(Service):
                 raise
             except ConspectusError as fault:
                 counts.fail(name, fault, skips=not is_named or options.get("skip_unsupported", False))
-        if progress is not None:
-            progress(READING, len(caption_files), len(caption_files))
         if counts.streams:
             access = await self._authorized.collection(collection)
             await self._context.embed_in(access, wait=options.get("wait", False), progress=progress)
@@ -414,6 +410,18 @@ class StreamService(Service):
             outcomes.append(changed(by_id[id], outcome="unchanged") if is_repeated else by_id[id])
             reported.add(id)
         return outcomes
+
+
+def _with_progress(
+    files: Sequence[tuple[str, bytes | Path, bool]], progress: Progress | None
+) -> Iterator[tuple[str, bytes | Path, bool]]:
+    """Yield files, and report how many were read."""
+    for number, file in enumerate(files):
+        if progress is not None:
+            progress(READING, number, len(files))
+        yield file
+    if progress is not None:
+        progress(READING, len(files), len(files))
 
 
 def _with_indexes(captions: Iterable[NewCaption], indexes: set[int | None]) -> Iterator[NewCaption]:
