@@ -52,9 +52,9 @@ TextFields = Annotated[
 class PruneOption:
     """What becomes of documents that are gone from the store that is read."""
 
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Delete documents that are gone from the store.")
-    ] = False
+    prune: Annotated[bool, typer.Option("--prune", help="Delete documents that are gone from the store.")] = (
+        False
+    )
 
 
 @dataclass(frozen=True, slots=True)

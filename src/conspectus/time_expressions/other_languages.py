@@ -18,10 +18,13 @@ from conspectus.time_expressions.vocabulary import (
 class CalendarLanguage(Language):
     """A language with some tables of its own; the others are empty.
 
-    `evidence` are words of no other language here, as `hier` is yesterday in French only.
+    `evidence` are words of no other language here, as `hier` is yesterday in French only. `unmistakable` are
+    days and months that are neither names nor words of other languages, so that no evidence is needed.
     """
 
-    def __init__(self, relations: Mapping[Relation, str], evidence: str, **tables: Any) -> None:
+    def __init__(
+        self, relations: Mapping[Relation, str], evidence: str, unmistakable: str, **tables: Any
+    ) -> None:
         for name, table in vars(Language).items():
             if not name.startswith("_"):
                 empty = MappingProxyType({}) if isinstance(table, Mapping) else type(table)()
@@ -32,6 +35,7 @@ class CalendarLanguage(Language):
         )
         self.relation_openers = frozenset(words[0] for words in self.relations)
         self.evidence = words_of(evidence)
+        self.unmistakable = words_of(unmistakable)
         self.empties = self.evidence | self.articles
         self.openers = self.relation_openers.union(
             self.articles, self.these, self.latest, self.period_offsets, self.numbers, self.days,
@@ -66,6 +70,7 @@ GERMAN: Final = CalendarLanguage(
     },
     evidence="was wer wann wo wie warum wir ich ist war sind waren wurde wurden hat haben hatte der das und "
     "nicht gab passierte passiert geschah über mit von im am seit",
+    unmistakable="heute gestern vorgestern januar jänner februar oktober dezember",
     numbers=number_words(
         "null ein/eine/einem/einer/einen zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"
     ),
@@ -102,6 +107,7 @@ FRENCH: Final = CalendarLanguage(
     },
     evidence="qui que quoi quand où est sont était avons avez ont nous je il elle dit le la les une été pas "
     "avec dans qu'est s'est qu'avons pourquoi comment",
+    unmistakable="aujourd'hui avant-hier janvier février fevrier juillet août septembre octobre décembre",
     numbers=number_words("zéro un/une deux trois quatre cinq six sept huit neuf dix onze douze"),
     articles=words_of("le la les ce cet cette"),
     ordinal_endings=words_of("er"),
@@ -132,6 +138,7 @@ SPANISH: Final = CalendarLanguage(
      "after": "después de/después del", "on": "el"},
     evidence="qué que quién cuándo dónde cómo por es fue son era hemos ha han nos yo el los las una no con "
     "sobre pasó dijo hizo en hace",
+    unmistakable="ayer anteayer enero febrero septiembre setiembre octubre noviembre diciembre",
     numbers=number_words("cero un/una/uno dos tres cuatro cinco seis siete ocho nueve diez once doce"),
     articles=words_of("el la los las este esta"),
     ago=words_of("hace"),

@@ -25,7 +25,7 @@ def unread_times(query: str) -> list[str]:
     """Return the phrases of a query that look like times: what is left of it after its times were read.
 
     Other languages are tried where English has no such phrase. A single word, or a number with a month, needs
-    another word that tells the language, as "mars" is French for March.
+    another word that tells the language, as "mars" is French for March, unless it is unmistakable.
     """
     tokens = split_into_tokens(query)
     dates = [match[0] for match in _NUMERIC_DATE.finditer(query[:MAX_PARSED_CHARACTERS])]
@@ -49,7 +49,8 @@ def _spans_in_other_languages(tokens: Sequence[Token]) -> list[_Span]:
         has_evidence = not words.isdisjoint(language.evidence) or any(map(_tells_language, spans))
         if spans and (is_whole_query or has_evidence):
             return spans
-    return []
+    unmistakable = frozenset().union(*(language.unmistakable for language in OTHER_LANGUAGES))
+    return [(token, token) for token in tokens if token.text in unmistakable]
 
 
 def _find_named_periods(tokens: Sequence[Token], language: Language) -> Iterator[_Span]:

@@ -311,6 +311,9 @@ was passierte vor drei Monaten                | 2026-08-01 to 2026-09-01 |
 wer war am Wochenende da                      | 2026-11-28 to 2026-11-30 | wer war da
 gestern                                       | 2026-11-28 to 2026-11-29 |
 qui était dans la cuisine hier                | 2026-11-28 to 2026-11-29 | qui était dans la cuisine
+qui était dans la cuisine avant-hier          | 2026-11-27 to 2026-11-28 | qui était dans la cuisine
+wer kam vorgestern                            | 2026-11-27 to 2026-11-28 | wer kam
+quién vino anteayer                           | 2026-11-27 to 2026-11-28 | quién vino
 la semaine dernière                           | 2026-11-16 to 2026-11-23 |
 que s'est-il passé en avril                   | 2026-04-01 to 2026-05-01 | que s'est-il passé
 le mois dernier                               | 2026-10-01 to 2026-11-01 |
