@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from results import Result, option_parser
+
+# A program of this folder does not see the folder beside it by itself.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 from scripts.follow_readme import BLOCK, ROOT, Readme, chat_model, environment
 
 EXTRAS: Final = "mcp,openai"

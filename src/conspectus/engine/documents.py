@@ -91,7 +91,8 @@ class DocumentService(Service):
 
         A document with a stored key replaces that document atomically. Documents are written in batches of at
         most 500, one transaction each. Raises InvalidInput, TooLarge or PreconditionFailed; the batch at
-        fault is not written. A text that is the name of a file here is refused: its content was meant.
+        fault is not written. A text that is the name of a file here, or the address of a page, is refused:
+        its content was meant.
         """
         target, access = await self._writer.writable(source, collection)
         embedder = await self._context.embedder(access.collection)

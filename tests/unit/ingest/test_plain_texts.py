@@ -22,6 +22,14 @@ def test_the_name_of_a_file_is_refused(tmp_path: Path) -> None:
     assert [document.text for document in as_documents(NewDocument(str(page)))] == [str(page)]
 
 
+def test_the_address_of_a_page_is_refused() -> None:
+    address = "https://example.org/handbook"
+    with pytest.raises(InvalidInput, match=r"address of a page; read it with jobs\.ingest_url\('https:"):
+        list(as_documents(["One.", f"{address}\n"]))
+    texts = [NewDocument(address), f"See {address}", f"{address} is the handbook"]
+    assert [document.text for document in as_documents(texts)] == [address, *texts[1:]]
+
+
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_an_empty_text_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="empty text"):
