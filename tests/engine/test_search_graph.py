@@ -141,6 +141,16 @@ async def test_impossible_walks_are_refused(filled: Engine, ask: dict[str, Any])
         await filled.retrieve("amsterdam", graph=GraphExpansion(graphs=("nothing",)))
 
 
+@pytest.mark.parametrize("name", ["team a", "graph/team%20a"])
+async def test_a_graph_is_named_as_it_was_when_it_was_written(filled: Engine, name: str) -> None:
+    await filled.graph.add_nodes([NewNode("hot", name="Soup"), NewNode("cold", name="Django")], graph=name)
+    await filled.graph.add_edges([NewEdge("hot", "cold", weight=0.9)], graph="team a")
+    retrieval = await filled.retrieve("nothing to do", graph=GraphExpansion(hops=1, graphs=("team a",)))
+    assert paths_by_key(retrieval)["django"] == ("Soup", "Django")
+    with pytest.raises(NotFound, match="no graph 'team b'"):
+        await filled.retrieve("nothing", graph=GraphExpansion(graphs=("team a", "team b")))
+
+
 async def test_stored_edges_lead_to_passages_too(filled: Engine) -> None:
     await filled.graph.add_nodes(
         [NewNode("hot", name="Soup"), NewNode("cold", name="Django", aliases=("DJ",))]

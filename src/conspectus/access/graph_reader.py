@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from conspectus.access.policy import bound, role_on
 from conspectus.access.reader import AuthorizedReader, CollectionAccess
@@ -28,6 +29,13 @@ from conspectus.model.trust import MinTrust, levels_from
 from conspectus.ports.graphs import Graphs, Mentioned, MentionStore, TextPassage
 
 GRAPH = "graph"
+PREFIX = "graph/"
+"""The prefix of graph sources, so that no graph takes the name of another source."""
+
+
+def graph_source_name(graph: str) -> str:
+    """Return the source name of a graph, given by its own name or by that of its source."""
+    return graph if graph.startswith(PREFIX) else PREFIX + quote(graph, safe="", errors="surrogatepass")
 
 
 class AuthorizedGraphs:
@@ -216,10 +224,11 @@ async def _find_sources(
 ) -> list[SourceId]:
     if not names:
         return []
-    sources = await authorized.sources_by_name(access, names)
+    source_names = {name: graph_source_name(name) for name in names}
+    sources = await authorized.sources_by_name(access, [*names, *source_names.values()])
     graphs = [source for source in sources if source.kind == GRAPH]
     readable = {graph.id for graph in graphs} | {graph.name for graph in graphs}
-    for name in names:
-        if name not in readable:
+    for name, source_name in source_names.items():
+        if readable.isdisjoint({name, source_name}):
             raise NotFound("graph", name)
     return [graph.id for graph in graphs]

@@ -4,9 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from urllib.parse import quote
 
-from conspectus.access.graph_reader import AuthorizedGraphs, AuthorizedMentions, VisibleGraphs
+from conspectus.access.graph_reader import (
+    AuthorizedGraphs,
+    AuthorizedMentions,
+    VisibleGraphs,
+    graph_source_name,
+)
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext
@@ -29,8 +33,6 @@ from conspectus.model.trust import (
 from conspectus.ports.graphs import Adding
 from conspectus.text.analyzer import analyzer_for
 
-PREFIX = "graph/"
-"""The prefix of graph sources, so that no graph takes the name of another source."""
 EXTRACTION_OFF = "entity extraction is off in this collection"
 EXTRACTION_PENDING = "some passages have not been processed by entity extraction yet"
 EXTRACTION_STOPPED = (
@@ -52,7 +54,7 @@ class GraphAccess(Service, checked=False):
     async def get_readable(self, graph: str, collection: str) -> tuple[Source, CollectionAccess]:
         """Return a graph with its collection, if both are readable. Raises NotFound."""
         access = await self._authorized.collection(collection)
-        source = await self._reader.find(access, _source_name_of(graph), graph)
+        source = await self._reader.find(access, graph_source_name(graph), graph)
         if source is None:
             raise NotFound("graph", graph)
         return source, access
@@ -69,11 +71,11 @@ class GraphAccess(Service, checked=False):
     async def get_or_create(self, graph: str, collection: str) -> tuple[Source, CollectionAccess]:
         """Return a graph with its collection; both are created if they are new."""
         access = await self._authorized.find(collection)
-        source = None if access is None else await self._reader.find(access, _source_name_of(graph), graph)
+        source = None if access is None else await self._reader.find(access, graph_source_name(graph), graph)
         if source is None and is_stable_id(graph):
             raise NotFound("graph", graph)
         if access is None or source is None:
-            source_name = check_name("graph", _source_name_of(check_name("graph", graph)))
+            source_name = check_name("graph", graph_source_name(check_name("graph", graph)))
             source, access = await self._writer.source(source_name, collection, None, "graph")
         if source.kind != "graph":
             raise Conflict("source", source.name, "is not a graph")
@@ -180,11 +182,6 @@ def _lower_nodes(adding: Adding) -> tuple[Node, ...]:
         )
         for node in adding.nodes
     )
-
-
-def _source_name_of(graph: str) -> str:
-    """Return the source name of a graph."""
-    return graph if graph.startswith(PREFIX) else PREFIX + quote(graph, safe="", errors="surrogatepass")
 
 
 async def graph_candidates(

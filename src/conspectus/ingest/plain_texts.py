@@ -24,7 +24,9 @@ def as_documents(documents: str | NewDocument | Iterable[str | NewDocument]) -> 
 
 
 def _is_address(text: str) -> bool:
-    return text.startswith(("http://", "https://")) and len(text) <= MAX_NAME_LENGTH and len(text.split()) == 1
+    return (
+        text.startswith(("http://", "https://")) and len(text) <= MAX_NAME_LENGTH and len(text.split()) == 1
+    )
 
 
 def _require_text(text: str) -> None:
