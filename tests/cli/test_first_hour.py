@@ -39,6 +39,7 @@ def test_an_unknown_command_of_a_group_names_those_that_it_has(
     assert run([*group.split(), "nothing"]) == 2
     error = capsys.readouterr().err
     assert f"No such command 'nothing'. Commands of {group.split()[-1]}: " in error
+    assert ("conspectus messages import FILE" in error) == (group == "import")
     assert len(error.rpartition(": ")[2].split(", ")) >= 2
 
 

@@ -68,6 +68,10 @@ SYNONYMS: Mapping[str, str] = {
     "nodes": "graph nodes", "edges": "graph edges", "get": "cat", "show": "cat", "read": "cat",
 }  # fmt: skip
 """Names of commands in other programs, with the command that does it here."""
+BESIDE_GROUPS: Mapping[str, str] = {
+    "import": ". Exports of Slack, Discord and IRC: conspectus messages import FILE"
+}
+"""What belongs to a group for many people, and is a command of another one."""
 ROOT_OPTIONS = {"--help", "--version"}
 """Options that end the program before a command."""
 
@@ -103,7 +107,8 @@ def _with_advice(error: typer.TyperException) -> str:
         return message
     if context.parent is not None:
         names = ", ".join(context.command.list_commands(context))
-        return f"{message.rstrip('.')}. Commands of {context.info_name}: {names}"
+        beside = BESIDE_GROUPS.get(context.info_name or "", "")
+        return f"{message.rstrip('.')}. Commands of {context.info_name}: {names}{beside}"
     synonym = SYNONYMS.get(unknown[1])
     return message if synonym is None else f"{unknown[0]}. Use: conspectus {synonym}"
 

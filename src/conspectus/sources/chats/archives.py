@@ -13,7 +13,7 @@ from conspectus.settings import Settings
 from conspectus.sources.chats.discord import looks_like_discord, read_discord
 from conspectus.sources.chats.export_files import OTHER_FILES, Export, ExportFile, open_export
 from conspectus.sources.chats.irc import looks_like_irc, read_irc
-from conspectus.sources.chats.jsonl import TEXT, is_message, read_jsonl
+from conspectus.sources.chats.jsonl import TEXT, is_message, read_jsonl, starts_list_of_messages
 from conspectus.sources.chats.slack import is_slack, read_slack
 from conspectus.sources.encoding import decode
 from conspectus.sources.json_values import load_json
@@ -24,7 +24,8 @@ HEADS = 1_000
 LINES = 50
 MAX_LINE_LENGTH = 20_000
 WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-DISCORD = re.compile(r'"(?:guild|channel)"\s*:\s*\{|"messages"\s*:\s*\[')
+DISCORD_ORIGIN = re.compile(r'"(?:guild|channel)"\s*:\s*\{')
+DISCORD_MESSAGES = re.compile(r'"messages"\s*:\s*\[')
 LONG_LINE = re.compile(rf'"(?:{"|".join(TEXT)})"\s*:\s*"')
 SUFFIXES: dict[ArchiveKind, tuple[str, ...]] = {
     "discord": (".json",),
@@ -67,12 +68,16 @@ def _kind(export: Export, part: ExportFile) -> ArchiveKind | None:
     text = decoded.text.removeprefix("\ufeff")
     lines = [line for line in text.split("\n") if line.strip()][:LINES]
     values = [load_json(line) for line in lines if line.lstrip().startswith("{")]
+    has_origin, has_messages = DISCORD_ORIGIN.search(text), DISCORD_MESSAGES.search(text)
     if any(map(looks_like_discord, values[:1])):
         return "discord"
-    if any(map(is_message, values)):
+    # One document over many lines, of which some may be whole messages.
+    if values[:1] == [None] and text.lstrip().startswith("{") and has_origin and has_messages:
+        return "discord"
+    if any(map(is_message, values)) or starts_list_of_messages(text):
         return "jsonl"
     if text.lstrip().startswith("{"):
-        return "discord" if DISCORD.search(text) else "jsonl" if LONG_LINE.search(text) else None
+        return "discord" if has_origin or has_messages else "jsonl" if LONG_LINE.search(text) else None
     return "irc" if looks_like_irc(line[:MAX_LINE_LENGTH] for line in lines) else None
 
 

@@ -1,4 +1,4 @@
-"""Messages as JSON Lines: one object per line, with the field names of NewMessage or other common names."""
+"""Messages as JSON Lines or a JSON list: objects with the field names of NewMessage or other common names."""
 
 import json
 import math
@@ -82,6 +82,18 @@ def is_message(value: object) -> bool:
     return bool(text_in(value, *TEXT))
 
 
+def starts_list_of_messages(text: str) -> bool:
+    """Return whether a text begins a JSON list of messages. A day of Slack needs the rest of its export."""
+    beginning = text.lstrip()
+    if not beginning.startswith("["):
+        return False
+    try:
+        first, _ = json.JSONDecoder().raw_decode(beginning, len(beginning) - len(beginning[1:].lstrip()))
+    except (ValueError, RecursionError):
+        return False
+    return is_message(first) and not (as_mapping(first).get("type") == "message" and text_in(first, "ts"))
+
+
 def read_jsonl(
     export: Export, parts: Iterable[ExportFile], notices: Notices, settings: Settings
 ) -> Iterator[ChannelArchive]:
@@ -116,6 +128,18 @@ def _last_versions(messages: Iterable[NewMessage]) -> list[NewMessage]:
     return latest
 
 
+def _numbered_values(text: str) -> Iterator[tuple[int, object, int]]:
+    """Yield the elements of a JSON list, or the lines with text, with number and maximum length."""
+    elements = load_json(text) if starts_list_of_messages(text) else None
+    if isinstance(elements, list):
+        for number, element in enumerate(elements, 1):
+            yield number, element, len(text)
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield number, load_json(line), len(line)
+
+
 class _Lines:
     """Reads the messages of the files."""
 
@@ -127,15 +151,12 @@ class _Lines:
     def read(self, text: str, part: ExportFile) -> Iterator[tuple[str, NewMessage]]:
         """Yield messages with their channels. Only a newline ends a line."""
         stem = part.base.rpartition(".")[0] or part.base
-        for number, line in enumerate(text.split("\n"), 1):
-            if not line.strip():
-                continue
+        for number, value, length in _numbered_values(text):
             where = f"{part.name}:{number}"
-            value = load_json(line)
             if self._is_deletion(_Fields(as_mapping(value)), stem):
                 self._notices.note(DELETED, where)
             elif is_message(value):
-                yield self._message(_Fields(as_mapping(value)), where, stem, len(line))
+                yield self._message(_Fields(as_mapping(value)), where, stem, length)
             elif any(isinstance(as_mapping(value).get(name), str) for name in TEXT):
                 self._notices.note(NO_TEXT, where)
             else:

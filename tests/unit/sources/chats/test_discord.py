@@ -1,5 +1,6 @@
 """Discord exports: replies, threads, forums, embeds, and files that are parts of one channel."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,6 +29,17 @@ def test_one_file_alone_and_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "export.json"
     folder(tmp_path, {"export.json": discord(*(posted(str(n), f"text {n}") for n in range(500)))})
     assert len(only(read(path)).messages) == 500
+
+
+def test_a_message_on_a_line_of_its_own_is_no_line_of_another_format(tmp_path: Path) -> None:
+    """The last message of a file that is printed tightly has no comma behind it."""
+    messages = [posted(str(number), f"text {number}") for number in range(3)]
+    origin = json.dumps({name: part for name, part in discord().items() if name != "messages"})[:-1]
+    rows = ",\n".join(map(json.dumps, messages))
+    path = folder(tmp_path / "a", {"a.json": f'{origin},\n"messages": [\n{rows}\n],\n"messageCount": 3}}'})
+    archive = read(path / "a.json")
+    assert (archive.kind, archive.notices) == ("discord", ())
+    assert [message.text for message in only(archive).messages] == ["text 0", "text 1", "text 2"]
 
 
 def test_forwarded_embeds_stickers_and_files_are_text(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.chat_exports import folder, only, read
 
-from conspectus.errors import UnreadableFile
+from conspectus.errors import UnreadableFile, UnsupportedContent
 from conspectus.model.channels import NewMessage
 from conspectus.settings import Settings
 from conspectus.sources.chats.archives import LocalArchives
@@ -132,6 +132,29 @@ def test_bad_lines_are_counted_and_numbered(tmp_path: Path) -> None:
         "talk.jsonl:6, talk.jsonl:7, …)",
         "messages without text, skipped: 1 (talk.jsonl:11)",
     )
+
+
+ROWS = [{"id": "1", "text": "one"}, {"id": "2"}, {"id": "3", "text": "two"}, {"id": "3", "deleted": True}]
+
+
+@pytest.mark.parametrize(
+    "text", [json.dumps(ROWS), json.dumps(ROWS, indent=1), "[\n" + ",\n".join(map(json.dumps, ROWS)) + "\n]"]
+)
+def test_a_list_of_messages_is_read_whole(tmp_path: Path, text: str) -> None:
+    archive = read(folder(tmp_path / "a", {"talk.json": text}) / "talk.json")
+    assert [message.text for message in only(archive).messages] == ["one"]
+    assert archive.notices == (
+        "lines without a message, skipped: 1 (talk.json:2)",
+        "messages deleted on the platform, skipped: 1 (talk.json:4)",
+    )
+
+
+@pytest.mark.parametrize(
+    "row", [{"type": "message", "user": "U1", "text": "hi", "ts": "1704449999.1"}, {}, 5]
+)
+def test_other_lists_are_no_messages(tmp_path: Path, row: object) -> None:
+    with pytest.raises(UnsupportedContent, match="is not a known export"):
+        read(folder(tmp_path / "a", {"talk.json": json.dumps([row])}) / "talk.json")
 
 
 def test_a_file_of_bad_lines_only_is_refused(tmp_path: Path) -> None:
