@@ -40,7 +40,7 @@ def test_an_unknown_command_of_a_group_names_those_that_it_has(
     error = capsys.readouterr().err
     assert f"No such command 'nothing'. Commands of {group.split()[-1]}: " in error
     assert ("conspectus messages import FILE" in error) == (group == "import")
-    assert len(error.rpartition(": ")[2].split(", ")) >= 2
+    assert len(error.partition(": ")[2].split(", ")) >= 2
 
 
 def test_a_deletion_that_nobody_can_confirm_leads_to_yes(shell: Shell, notes: Path) -> None:
