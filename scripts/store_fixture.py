@@ -12,8 +12,8 @@ from conspectus.model.access import Principal
 from conspectus.model.alerts import NewAlert
 from conspectus.model.captions import NewCaption
 from conspectus.model.channels import NewMessage
-from conspectus.model.graph import NewEdge, NewNode
-from conspectus.model.memory import Fact, NewMemory, Retention, Scope
+from conspectus.model.graph import Fact, NewEdge, NewNode
+from conspectus.model.memory import NewMemory, Retention, Scope
 from conspectus.model.records import NewDocument
 from conspectus.model.stream_events import NewEvent
 from conspectus.model.tasks import Attachment, Task

@@ -1,6 +1,6 @@
 """Learn who answers whom from channels whose messages people linked, and check on channels left out.
 
-    PYTHONPATH=. python scripts/train_replies.py DIRECTORY [--write]
+    python -m scripts.train_replies DIRECTORY [--write]
 
 DIRECTORY holds `messages.jsonl` and `links.jsonl`; the channels below `dev/` are learnt from. The shipped
 weights come from `irc_disentanglement` (Kummerfeld et al., ACL 2019, CC BY 4.0): ten days of one channel.
@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 from benchmarks.threads import JudgedChannel, linked, measured, outcome, read_judged_channels
-from channel_variants import KINDS, Kind, make_variants, origin_of
 from numpy.typing import NDArray
+from scripts.channel_variants import KINDS, Kind, make_variants, origin_of
 
 from conspectus.text.replies import Linker
 from conspectus.text.replies.features import features

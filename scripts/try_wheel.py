@@ -14,11 +14,10 @@ import time
 import tomllib
 import urllib.request
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
-import client_wheel
-import follow_get_started
-import follow_readme
+from scripts import client_wheel, follow_get_started, follow_readme
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
@@ -143,7 +142,7 @@ def try_old_pip(folder: Path, wheel: Path, python: str | None) -> str:
     folder.mkdir()
     run_command([python, "-m", "venv", folder / "venv"], folder)
     environment_python = folder / "venv" / "bin" / "python"
-    install = [environment_python, "-m", "pip", "install", "--quiet"]
+    install: list[str | Path] = [environment_python, "-m", "pip", "install", "--quiet"]
     run_command([*install, f"pip=={OLD_PIP}"], folder)
     run_command([*install, "--no-compile", wheel], folder)
     run_command([environment_python, "-m", "pip", "check"], folder)
@@ -185,7 +184,7 @@ def try_programs(python: Path, folder: Path) -> None:
         FIRST_PROGRAM.findall((ROOT / "README.md").read_text("utf-8"))[0], "utf-8"
     )
     (folder / "page.html").write_text(PAGE, "utf-8")
-    command = [python.with_name("conspectus"), "--data-dir", folder / "data"]
+    command: list[str | Path] = [python.with_name("conspectus"), "--data-dir", folder / "data"]
     expected = {
         (python, "first.py"): "",
         (*command, "--version"): VERSION,
@@ -193,13 +192,13 @@ def try_programs(python: Path, folder: Path) -> None:
         (*command, "search", "when do we ship?"): "Tuesdays",
     }
     for arguments, expected_text in expected.items():
-        if not (output := run_command(list(arguments), folder)) or expected_text not in output:
+        if not (output := run_command(arguments, folder)) or expected_text not in output:
             sys.exit(f"{arguments}: {expected_text!r} is not in {output!r}")
 
 
 def try_server(python: Path, folder: Path) -> str:
     """Start a server, ask it with the client, and end it."""
-    command = [
+    command: list[str | Path] = [
         python.with_name("conspectus"),
         "--data-dir",
         folder / "data",
@@ -226,7 +225,7 @@ def try_server(python: Path, folder: Path) -> str:
     return client_report
 
 
-def run_command(command: list[str | Path], folder: Path, *, umask: int = -1, **variables: str) -> str:
+def run_command(command: Sequence[str | Path], folder: Path, *, umask: int = -1, **variables: str) -> str:
     """Return the standard output of a command; exit if it fails."""
     all_variables = environment() | variables
     process = subprocess.run(

@@ -1,6 +1,6 @@
 """The reference of errors: each code with its status, its meaning and what to do."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from scripts.docs.markdown import page, prose, table
@@ -111,5 +111,5 @@ def errors_page() -> str:
     )
 
 
-def _by_code(row: tuple[str, ...]) -> str:
+def _by_code(row: Sequence[str]) -> str:
     return row[0].lower()

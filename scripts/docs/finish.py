@@ -62,8 +62,8 @@ def pack(html_folder: Path, target: Path) -> None:
         if path.suffix == ".html":
             body = _without_inline(body.decode(), "../" * (len(name.parts) - 1), inline, styles).encode()
         _write(target / name, body)
-    for name, text in inline.items():
-        _write(target / "_static" / name, text.encode())
+    for style_name, text in inline.items():
+        _write(target / "_static" / style_name, text.encode())
     rules = (f'[data-style="{key}"] {{ {rule} }}\n' for rule, key in sorted(styles.items()))
     _write(target / "_static" / "styles.css", "".join(rules).encode())
     _write(target / "licenses.txt", _licenses().encode())

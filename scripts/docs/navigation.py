@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from furo.navigation import get_navigation_tree
 from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.environment.adapters.toctree import global_toctree_for_doc
 from sphinx.util.osutil import relative_uri
 
@@ -111,4 +112,6 @@ def navigation_html(app: Sphinx) -> str:
         maxdepth=-1,
         includehidden=True,
     )
-    return get_navigation_tree(app.builder.render_partial(toctree)["fragment"])
+    assert isinstance(app.builder, StandaloneHTMLBuilder)
+    navigation: str = get_navigation_tree(app.builder.render_partial(toctree)["fragment"])
+    return navigation
