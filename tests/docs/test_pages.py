@@ -1,8 +1,8 @@
 """Every Python program, shell command and MCP configuration of the README and the manual runs as it stands.
 
-The blocks of a page run in their order in one empty folder, and those of Get started run as one page, in the
-order of its list. `conspectus serve` runs until the page ends; a page that asks a server
-without it has one over the same folder. There is a chat model that answers.
+The blocks of a page run in their order in one empty folder. The first pages of Get started, up to the chat,
+run as one page. `conspectus serve` runs until the page ends; a page that asks a server without it has one
+over the same folder. There is a chat model that answers.
 """
 
 import asyncio
@@ -29,11 +29,8 @@ PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 }
-STARTED = [
-    f"docs/get-started/{name}.md"
-    for name in re.findall(r"^[a-z-]+$", PAGES["docs/get-started/index.md"], re.M)
-]
-PAGES["docs/get-started"] = "\n".join(PAGES.pop(name) for name in STARTED)
+FIRST_PAGES = [f"docs/get-started/{name}.md" for name in ("install", "first-program", "your-files", "chat")]
+PAGES["docs/get-started"] = "\n".join(PAGES.pop(name) for name in FIRST_PAGES)
 RUN = [name for name, text in PAGES.items() if BLOCK.search(text)]
 MCP = re.compile(r"^```json\n(\{[^`]*\"mcpServers\".*?)^```$", re.MULTILINE | re.DOTALL)
 MCP_PAGES = [name for name, text in PAGES.items() if MCP.search(text)]
