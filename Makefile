@@ -90,7 +90,8 @@ pages: $(CONSOLE) $(SITE)
 
 docs: $(SITE)  ## build the documentation, which the server then has at /console/docs
 
-pictures: $(CONSOLE)  ## take the pictures of the console anew
+pictures: $(CONSOLE)  ## draw the diagrams and take the pictures of the console anew
+	$(BIN)/python -m scripts.docs.diagrams
 	$(BIN)/python scripts/screenshots.py
 
 console: $(CONSOLE)  ## build the web console, which the server then has at /console
