@@ -33,7 +33,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Registries may be slow; uv gives up after 30 seconds of its own accord.
 export UV_HTTP_TIMEOUT ?= 180
 
-.PHONY: demo check test lint quick behaviour types style patient pages docs pictures console client wheel image bench bench-peers lock sbom clean
+.PHONY: demo check test lint quick behaviour types style patient pages docs pictures recording console client wheel image bench bench-peers lock sbom clean
 
 demo: $(CONSOLE)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
@@ -93,6 +93,9 @@ docs: $(SITE)  ## build the documentation, which the server then has at /console
 pictures: $(CONSOLE)  ## draw the diagrams and take the pictures of the console anew
 	$(BIN)/python -m scripts.docs.diagrams
 	$(BIN)/python scripts/screenshots.py
+
+recording: $(CONSOLE)  ## record `make demo` and the playground as an animated picture
+	$(BIN)/python -m scripts.recording
 
 console: $(CONSOLE)  ## build the web console, which the server then has at /console
 

@@ -71,15 +71,15 @@ def ingest(engine: BlockingEngine, console: Console, data_path: Path | None) -> 
     else:
         report = engine.documents.add_files([data_path], source="own", prune=True, wait=False)
         for failure in report.failures:
-            console.print(f"not taken in: {escape(failure.name)}: {escape(failure.reason)}")
-    print_seconds(console, "read, split and store (found by words from here on)", started)
+            console.print(f"not read: {escape(failure.name)}: {escape(failure.reason)}")
+    print_seconds(console, "read, split and store (keyword search finds it now)", started)
     started = time.perf_counter()
     with progress_bar(console) as bars:
         task = bars.add_task("embedding", total=None)
         engine.documents.wait_until_embedded(
             progress=lambda _, embedded, total: bars.update(task, completed=embedded, total=total or None)
         )
-    print_seconds(console, "embed (found by meaning, too)", started)
+    print_seconds(console, "embed (vector search finds it, too)", started)
     stored = engine.maintenance.status().collections[0]
     console.print(f"{stored.documents} documents in {stored.chunks} chunks\n")
 
@@ -100,7 +100,7 @@ def choose_questions(engine: BlockingEngine, *, has_own_data: bool) -> list[str]
     documents = engine.documents.list(limit=1000).documents
     titles = list(dict.fromkeys(document.title or document.key for document in documents))
     if not titles:
-        raise InvalidInput("DATA", "has no file that can be taken in")
+        raise InvalidInput("DATA", "has no file that can be read")
     return [titles[number * (len(titles) - 1) // 2] for number in range(min(3, len(titles)))]
 
 
@@ -123,7 +123,7 @@ def print_window(console: Console, question: str, window: ContextWindow, seconds
 def candidates_table(trace: tuple[TraceEntry, ...]) -> Table:
     """Return why each of the best candidates is in the window or was left out."""
     table = Table(
-        "rank", "score", "parts", "fate", "document", "why", title="candidates", title_justify="left"
+        "rank", "score", "parts", "status", "document", "reason", title="candidates", title_justify="left"
     )
     for candidate in trace[:MAX_SHOWN_CANDIDATES]:
         parts = " ".join(f"{name} {share:+.3f}" for name, share in candidate.parts.items())
@@ -135,7 +135,9 @@ def candidates_table(trace: tuple[TraceEntry, ...]) -> Table:
             candidate.title,
             candidate.reason,
         )
-        table.add_row(*map(Text, row), style="green" if candidate.status in {"in", "truncated"} else "dim")
+        table.add_row(
+            *map(Text, row), style="green" if candidate.status in {"included", "truncated"} else "dim"
+        )
     if len(trace) > MAX_SHOWN_CANDIDATES:
         table.caption = f"and {len(trace) - MAX_SHOWN_CANDIDATES} more"
     return table

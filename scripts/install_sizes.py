@@ -17,7 +17,7 @@ BLOCK = re.compile(r"^([A-Za-z0-9_.-]+)==.*?(?=^[A-Za-z0-9_.-]+==|\Z)", re.MULTI
 VIA = re.compile(r"^    #(?: via|  ) (?!-)([A-Za-z0-9_.-]+)", re.MULTILINE)
 BEGIN, END = "<!-- sizes -->\n", "<!-- end of sizes -->\n"
 MEGABYTE = 1_000_000
-MIN_MEGABYTES = 0.5
+MIN_MEGABYTES = 4
 """Smaller packages are one row together."""
 
 
@@ -50,8 +50,7 @@ def table() -> str:
     total = sum(-size for size, _, _ in rows)
     lines = ["| Package | MB | Needed by |", "| --- | --- | --- |"]
     lines += [f"| {name} | {-size:.1f} | {', '.join(via)} |" for size, name, via in large]
-    names = ", ".join(name for _, name, _ in small)
-    lines += [f"| {len(small)} smaller ones | {sum(-size for size, _, _ in small):.1f} | {names} |"]
+    lines += [f"| {len(small)} smaller ones | {sum(-size for size, _, _ in small):.1f} | |"]
     lines += [f"| **{len(rows)} packages** | **{total:.0f}** | |"]
     return "\n".join(lines) + "\n"
 
