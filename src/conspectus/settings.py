@@ -317,6 +317,18 @@ class Settings:
     oidc_session_hours: Annotated[int, "hours after which a sign-in in the console ends"] = 12
     oidc_clock_skew_seconds: Annotated[int, "difference of clocks that is tolerated, at most 60"] = 60
     oidc_stale_key_hours: Annotated[int, "hours that keys of an issuer that is away are used"] = 24
+    scim_token: Annotated[
+        str,
+        "token with which the identity provider manages users and groups at `/scim/v2`, of at least 32 "
+        "characters; two, separated by a comma, while it is replaced; empty: no SCIM",
+    ] = field(default="", repr=False)
+    scim_subject: Annotated[
+        str,
+        "attribute of a SCIM user that is the subject of its tokens: `externalId` or `userName`; `none`: an "
+        "administrator maps identities",
+    ] = "none"
+    scim_max_results: Annotated[int, "maximum users or groups of a SCIM answer"] = 200
+    scim_max_bytes: Annotated[int, "maximum body of a SCIM request"] = 1_000_000
     key_requests_per_minute: Annotated[
         int, "maximum requests of an API key per minute over all processes; 0: no limit"
     ] = 0
@@ -344,6 +356,7 @@ class Settings:
             "chat_events": self.chat_events,
             "user_directory": self.user_directory,
             "oidc_create_users": self.oidc_create_users,
+            "scim_subject": self.scim_subject,
         }
         allowed = {
             "log_level": LEVELS,
@@ -352,6 +365,7 @@ class Settings:
             "chat_events": ("all", "text"),
             "user_directory": ("shared", "open"),
             "oidc_create_users": ("on", "off"),
+            "scim_subject": ("none", "externalId", "userName"),
         }
         for name, value in words.items():
             if value not in allowed[name]:
@@ -370,6 +384,8 @@ class Settings:
             raise InvalidInput("oidc_audience", "goes with oidc_issuer: set both, or neither")
         if self.oidc_client_id and not self.oidc_issuer:
             raise InvalidInput("oidc_client_id", "needs oidc_issuer")
+        if self.scim_subject != "none" and not self.oidc_issuer:
+            raise InvalidInput("scim_subject", "needs oidc_issuer, whose tokens have the subject")
         if "openid" not in self.oidc_sign_in_scopes.split():
             raise InvalidInput("oidc_sign_in_scopes", "must have the scope openid")
 

@@ -26,6 +26,7 @@ from conspectus.model.access import (
 )
 from conspectus.model.identities import GroupClaim, Identity
 from conspectus.model.ids import LOCAL, CollectionId, GroupId, KeyId, SourceId, UserId
+from conspectus.model.provisioning import ProvisionedGroup, ProvisionedUser
 from conspectus.model.records import Collection, Receipt, Source
 from conspectus.model.viewers import EVERYONE, RemotePerson
 from conspectus.ports.accounts import Accounts
@@ -488,8 +489,8 @@ class AccountsContract:
     async def test_a_session_knows_whether_its_user_is_disabled(
         self, accounts: Accounts, peopled: None
     ) -> None:
-        await accounts.add_session(a_session("one", "anna"), "h" * 64)
         await accounts.set_user_disabled(ANNA, disabled=True)
+        await accounts.add_session(a_session("one", "anna"), "h" * 64)
         stored = await accounts.session("one")
         assert stored is not None and stored[2].disabled
 
@@ -668,6 +669,85 @@ class AccountsContract:
             await accounts.remove_group_claim(claim)
         await accounts.delete_group(TEAM)
         assert await accounts.group_claims() == []
+
+    async def test_a_disabled_user_has_no_session_and_invitation_any_more(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        for user, number in (("anna", "1"), ("ben", "2")):
+            await accounts.add_session(a_session(f"s{number}", user), "h" * 64)
+            await accounts.add_invitation(an_invitation(f"i{number}", user), "h" * 64)
+            await accounts.add_key(a_key(f"k{number}", UserId(f"{user}-id")), "h" * 64)
+        await accounts.set_user_disabled(ANNA, disabled=True)
+        assert [session.user for session in await accounts.sessions()] == [BEN]
+        assert [invitation.user for invitation in await accounts.invitations()] == [BEN]
+        assert [key.revoked for key in await accounts.keys()] == [None, None]
+        await accounts.set_user_disabled(ANNA, disabled=True, revoke_keys=NOON + MINUTE)
+        assert {key.user: key.revoked for key in await accounts.keys()} == {ANNA: NOON + MINUTE, BEN: None}
+        assert not (await accounts.set_user_disabled(ANNA, disabled=False)).disabled
+        assert await accounts.sessions(ANNA) == []
+
+    async def test_a_provider_manages_users_under_names_of_its_own(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        carl = ProvisionedUser(a_user("carl"), "Carl@Example.org", "ext-1", NOON)
+        ben = ProvisionedUser(a_user("ben"), "ben@example.org", None, NOON)
+        identity = an_identity("one", "carl")
+        await accounts.add_provisioned_user(carl, a_change("create_user"), identity=identity)
+        await accounts.add_provisioned_user(ben, is_new=False)
+        assert list(await accounts.provisioned_users()) == [ben, carl]
+        assert await accounts.identities() == [identity]
+        same_name = ProvisionedUser(a_user("dora"), "carl@example.ORG", None, NOON)
+        for refused in (same_name, replace(carl, user_name="other"), replace(same_name, user=a_user("anna"))):
+            with pytest.raises(Conflict):
+                await accounts.add_provisioned_user(refused)
+        with pytest.raises(Conflict):
+            await accounts.put_provisioned_user(replace(ben, user_name="CARL@example.org"))
+        renamed = replace(carl, user_name="Karl", external_id=None, modified=NOON + MINUTE)
+        await accounts.put_provisioned_user(renamed)
+        assert list(await accounts.provisioned_users()) == [ben, renamed]
+        await accounts.remove_provisioned_user(carl.user.id, a_change("delete_user"))
+        for ending in (accounts.remove_provisioned_user(carl.user.id), accounts.put_provisioned_user(carl)):
+            with pytest.raises(NotFound):
+                await ending
+        assert list(await accounts.provisioned_users()) == [ben]
+        assert [user.name for user in await accounts.users()] == ["anna", "ben", "carl"]
+        await accounts.delete_user(BEN)
+        assert list(await accounts.provisioned_users()) == []
+        assert sorted(await list_actions(accounts)) == ["create_user", "delete_user"]
+
+    async def test_a_provider_manages_memberships_of_its_users_alone(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        staff = ProvisionedGroup(Group(GroupId("staff-id"), "staff", NOON), "Staff", "ext-2", NOON)
+        carl = ProvisionedUser(a_user("carl"), "carl", None, NOON)
+        await accounts.add_provisioned_user(carl)
+        await accounts.add_provisioned_group(staff, a_change("create_group"))
+        with pytest.raises(Conflict):
+            await accounts.add_provisioned_group(replace(staff, display_name="Staff 2"))
+        await accounts.join(staff.group.id, ANNA)
+        joined = {
+            user: a_change("add_member", number)
+            for number, user in enumerate((carl.user.id, ANNA, BEN, UserId("gone")))
+        }
+        for _ in range(2):
+            await accounts.put_provisioned_group(staff, joined=joined, left={})
+        assert [user.name for user in await accounts.members(staff.group.id)] == ["anna", "carl"]
+        assert [group.members for group in await accounts.provisioned_groups()] == [(carl.user.id,)]
+        assert [user.groups for user in await accounts.provisioned_users()] == [(staff.group.id,)]
+        await accounts.join(TEAM, carl.user.id)
+        await accounts.remove_provisioned_user(carl.user.id)
+        assert [user.name for user in await accounts.members(staff.group.id)] == ["anna"]
+        assert [user.name for user in await accounts.members(TEAM)] == ["carl"]
+        renamed = replace(staff, display_name="All", modified=NOON + MINUTE)
+        left = {ANNA: a_change("remove_member"), BEN: a_change("remove_member", 1)}
+        await accounts.put_provisioned_group(renamed, a_change("rename_group"), joined={}, left=left)
+        assert list(await accounts.provisioned_groups()) == [renamed]
+        assert await accounts.members(staff.group.id) == []
+        await accounts.delete_group(staff.group.id)
+        with pytest.raises(NotFound):
+            await accounts.put_provisioned_group(staff, joined={}, left={})
+        expected = ["add_member", "create_group", "remove_member", "rename_group"]
+        assert sorted(await list_actions(accounts)) == expected
 
     async def test_an_owner_is_deleted_only_with_an_heir(
         self, accounts: Accounts, catalog: Catalog, peopled: None

@@ -130,7 +130,10 @@ async def test_a_role_that_was_lost_meanwhile_holds_for_the_job(
     else:
         await engine.people.set_user_disabled("bob")
     ended = await engine.jobs.wait(job.id, timeout=60)
-    assert (ended.state, ended.code in {"not_found", "permission_denied"}) == ("failed", True)
+    if how == "disabled":
+        assert ended.state == "cancelled"
+    else:
+        assert (ended.state, ended.code in {"not_found", "permission_denied"}) == ("failed", True)
     assert await engine.documents.count(collection="wiki") == 0
     assert [collection.name for collection in await engine.collections.list()] == ["wiki"]
     if how == "revoked":

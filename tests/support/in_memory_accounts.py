@@ -21,6 +21,7 @@ from conspectus.model.access import (
 )
 from conspectus.model.identities import GroupClaim, Identity, SignedIn
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
+from conspectus.model.provisioning import ProvisionedGroup, ProvisionedUser
 from conspectus.model.records import Collection, Receipt, Source
 from conspectus.model.viewers import EVERYONE, RemotePerson
 from conspectus.ports.accounts import Accounts
@@ -93,6 +94,8 @@ class MemoryAccounts(Accounts):
         self._viewers: dict[SourceId, tuple[str, frozenset[str]]] = {}
         self._remote_members: dict[tuple[str, str], tuple[str, ...]] = {}
         self._remote_people: dict[tuple[str, str], UserId] = {}
+        self._provisioned_users: dict[UserId, ProvisionedUser] = {}
+        self._provisioned_groups: dict[GroupId, ProvisionedGroup] = {}
 
     async def add_user(self, user: User, change: Change = None) -> None:
         if any(account.name == user.name for account in self._users.values()):
@@ -100,9 +103,22 @@ class MemoryAccounts(Accounts):
         self._users[user.id] = user
         self._note(change)
 
-    async def set_user_disabled(self, user: UserId, *, disabled: bool, change: Change = None) -> User:
+    async def set_user_disabled(
+        self,
+        user: UserId,
+        *,
+        disabled: bool,
+        change: Change = None,
+        revoke_keys: datetime | None = None,
+    ) -> User:
         self._users[user] = replace(self._user(user), disabled=disabled)
         self._note(change)
+        if disabled:
+            self._sessions = {id: pair for id, pair in self._sessions.items() if pair[0].user != user}
+            self._invitations = {id: pair for id, pair in self._invitations.items() if pair[0].user != user}
+        if revoke_keys is not None:
+            for key in await self.keys(user):
+                await self.revoke_key(key.id, revoke_keys)
         return self._users[user]
 
     async def delete_user(
@@ -118,6 +134,7 @@ class MemoryAccounts(Accounts):
             self._require_free(moved, follower)
             self._catalog.collections.update((collection.id, collection) for collection in moved)
         del self._users[user]
+        self._provisioned_users.pop(user, None)
         self._remote_people = {key: other for key, other in self._remote_people.items() if other != user}
         self._note(change)
         about = {user, *(name for name, (key, _) in self._keys.items() if key.user == user)} if purge else ()
@@ -192,6 +209,7 @@ class MemoryAccounts(Accounts):
     async def delete_group(self, group: GroupId, change: Change = None) -> None:
         self._require_group(group)
         del self._groups[group]
+        self._provisioned_groups.pop(group, None)
         self._note(change)
         self._members = {pair: issuer for pair, issuer in self._members.items() if pair[0] != group}
         self._group_claims = {id: claim for id, claim in self._group_claims.items() if claim.group != group}
@@ -511,6 +529,100 @@ class MemoryAccounts(Accounts):
             raise NotFound("claim", group_claim.id)
         self._end_memberships(group=group_claim.group, issuer=group_claim.issuer)
         self._note(change)
+
+    async def add_provisioned_user(
+        self,
+        provisioned: ProvisionedUser,
+        change: Change = None,
+        *,
+        identity: Identity | None = None,
+        is_new: bool = True,
+    ) -> None:
+        self._require_free_user_name(provisioned)
+        if provisioned.user.id in self._provisioned_users:
+            raise Conflict("user", provisioned.user_name, "is managed by the provider already")
+        if identity is not None and identity.id in self._identities:
+            raise Conflict("identity", identity.subject, "is that of a user already")
+        if is_new:
+            await self.add_user(provisioned.user)
+        self._user(provisioned.user.id)
+        if identity is not None:
+            await self.add_identity(identity)
+        self._provisioned_users[provisioned.user.id] = provisioned
+        self._note(change)
+
+    async def provisioned_users(self) -> Sequence[ProvisionedUser]:
+        current = [
+            replace(
+                provisioned,
+                user=self._users[user],
+                groups=tuple(
+                    sorted(group for group in self._provisioned_groups if (group, user) in self._members)
+                ),
+            )
+            for user, provisioned in self._provisioned_users.items()
+        ]
+        return sorted(current, key=lambda provisioned: (provisioned.user.created, provisioned.user.id))
+
+    async def put_provisioned_user(self, provisioned: ProvisionedUser, change: Change = None) -> None:
+        self._require_free_user_name(provisioned)
+        if provisioned.user.id not in self._provisioned_users:
+            raise NotFound("user", provisioned.user.id)
+        self._provisioned_users[provisioned.user.id] = provisioned
+        self._note(change)
+
+    async def remove_provisioned_user(self, user: UserId, change: Change = None) -> None:
+        if self._provisioned_users.pop(user, None) is None:
+            raise NotFound("user", user)
+        self._members = {
+            (group, member): origin
+            for (group, member), origin in self._members.items()
+            if member != user or group not in self._provisioned_groups
+        }
+        self._note(change)
+
+    async def add_provisioned_group(self, provisioned: ProvisionedGroup, change: Change = None) -> None:
+        await self.add_group(provisioned.group)
+        self._provisioned_groups[provisioned.group.id] = provisioned
+        self._note(change)
+
+    async def provisioned_groups(self) -> Sequence[ProvisionedGroup]:
+        current = [
+            replace(
+                provisioned,
+                members=tuple(
+                    sorted(user for user in self._provisioned_users if (group, user) in self._members)
+                ),
+            )
+            for group, provisioned in self._provisioned_groups.items()
+        ]
+        return sorted(current, key=lambda provisioned: (provisioned.group.created, provisioned.group.id))
+
+    async def put_provisioned_group(
+        self,
+        provisioned: ProvisionedGroup,
+        change: Change = None,
+        *,
+        joined: Mapping[UserId, AccountChange],
+        left: Mapping[UserId, AccountChange],
+    ) -> None:
+        group = provisioned.group.id
+        if group not in self._provisioned_groups:
+            raise NotFound("group", group)
+        self._provisioned_groups[group] = provisioned
+        self._note(change)
+        for user, removal in left.items():
+            await self.leave(group, user, removal)
+        for user, addition in joined.items():
+            if user in self._provisioned_users and (group, user) not in self._members:
+                self._members[group, user] = "scim"
+                self._note(addition)
+
+    def _require_free_user_name(self, provisioned: ProvisionedUser) -> None:
+        name = provisioned.user_name.casefold()
+        for user, other in self._provisioned_users.items():
+            if user != provisioned.user.id and other.user_name.casefold() == name:
+                raise Conflict("user", provisioned.user_name, "is the name of another user of the provider")
 
     def _end_memberships(
         self, *, issuer: str, group: GroupId | None = None, user: UserId | None = None

@@ -70,9 +70,10 @@ ACCEPTED_WORDS = {
     "oidc_create_users": "on",
     "oidc_client_id": "console",
     "oidc_sign_in_scopes": "openid email",
+    "scim_subject": "userName",
 }
 """Words for settings that take only some."""
-ISSUER_SETTINGS = {"oidc_issuer", "oidc_audience", "oidc_client_id"}
+ISSUER_SETTINGS = {"oidc_issuer", "oidc_audience", "oidc_client_id", "scim_subject"}
 """Settings that are valid together only."""
 
 

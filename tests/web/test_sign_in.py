@@ -165,6 +165,8 @@ async def test_sessions_end_with_their_user_and_identity(desk: Desk) -> None:
         await desk.site.engine.people.set_user_disabled("ann")
         assert await whoami(browser) == 401
         await desk.site.engine.people.set_user_disabled("ann", disabled=False)
+        assert await whoami(browser) == 401
+        await desk.sign_in(browser)
         assert await whoami(browser) == 200
         [identity] = await desk.site.engine.identities.list_identities()
         await desk.site.engine.identities.unmap_identity(identity.id)

@@ -106,7 +106,7 @@ class SignIns:
         if not self.rules.creates_users:
             raise TokenFault("unknown_identity", f"subject={claims.subject!r}")
         now = self._clock()
-        for name in _list_names(id, claims.name):
+        for name in list_new_names(id, claims.name):
             if not await self._is_free_name(name):
                 continue
             user = User(UserId(str(uuid4())), name, now)
@@ -147,8 +147,8 @@ class SignIns:
         )
 
 
-def _list_names(id: str, claimed: str) -> list[str]:
-    """Return names for a new user: the claimed one if it can be a name, and one that nobody else has."""
+def list_new_names(id: str, claimed: str) -> list[str]:
+    """Return names for a new account of that id: the claimed one if it can be a name, and a rare one."""
     digits = id.replace("-", "")[:DIGITS_OF_NEW_NAME]
     try:
         return [account_name(claimed), account_name(f"{claimed[:MAX_NAME_PART]}-{digits}")]

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from conspectus.engine.memory import MemoryService
     from conspectus.engine.memory_extraction import FactExtraction
     from conspectus.engine.people import PeopleService
+    from conspectus.engine.provisioning import Provisioning
     from conspectus.engine.retention import RetentionService
     from conspectus.engine.streams import StreamService
     from conspectus.engine.summaries import SummaryService
@@ -266,6 +267,13 @@ class Engine:
     def browser_sign_ins(self) -> "BrowserSignIns | None":
         """The sign-ins of browsers on the pages of the issuer; None if the settings name no client."""
         return self._context.core.browser_sign_ins
+
+    @cached_property
+    def provisioning(self) -> "Provisioning":
+        """The users and groups that an identity provider manages, at front ends."""
+        from conspectus.engine.provisioning import Provisioning
+
+        return Provisioning(self._context)
 
     @property
     def rate_counters(self) -> "RateCounters":

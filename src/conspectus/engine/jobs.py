@@ -13,7 +13,7 @@ from conspectus.access.job_reader import AuthorizedJobs
 from conspectus.access.policy import may_change_job, require_owner, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext
-from conspectus.engine.job_handlers import note_stored_files
+from conspectus.engine.job_cancellation import cancel_job
 from conspectus.engine.job_queue import JobQueue
 from conspectus.engine.service import Service
 from conspectus.errors import (
@@ -174,13 +174,7 @@ class JobService(Service):
         What it stored stays: a cancelled upload names these files under `stored` in its result.
         """
         stored_job = await self._require_changeable(job, "cancel a job")
-        ended = tuple(sorted(FINISHED))
-        stored_job = await self._parts.work.job_store.change(
-            stored_job.id, unless=ended, state="cancelled", finished=self._parts.clock()
-        )
-        await self._core.jobs.cancel(stored_job.id)
-        await self._parts.work.files.drop(stored_job.id)
-        await note_stored_files(self._context, stored_job)
+        await cancel_job(self._context, stored_job)
         return await self.get(stored_job.id)
 
     async def retry(self, job: JobIdentifier) -> Job:

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 from conspectus.access.account_names import account_name
 from conspectus.access.policy import require_owner, require_owner_in_person
+from conspectus.engine.job_cancellation import cancel_jobs_of
 from conspectus.engine.owner_account import ensure_owner_account
 from conspectus.engine.service import Service
 from conspectus.errors import Conflict, InvalidInput
@@ -51,12 +52,18 @@ class PeopleService(Service):
         *,
         disabled: Annotated[bool, "Whether the user has no access.", Example(True)] = True,
     ) -> User:
-        """Disable a user from the next request on, or enable it. Raises NotFound."""
+        """Disable a user from the next request on, or enable it. Raises NotFound.
+
+        Its sessions, invitations and jobs end. Its keys and tokens are refused while it is disabled.
+        """
         require_owner_in_person(self._person, "disable accounts")
         account = await self._require_other_than_owner(user)
         detail = "disabled" if disabled else "enabled"
         change = self._context.change("set_user_disabled", account.id, account.name, detail=detail)
-        return await self._parts.accounts.set_user_disabled(account.id, disabled=disabled, change=change)
+        changed = await self._parts.accounts.set_user_disabled(account.id, disabled=disabled, change=change)
+        if disabled:
+            await cancel_jobs_of(self._context, account.id)
+        return changed
 
     async def delete_user(
         self,

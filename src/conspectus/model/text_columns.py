@@ -55,6 +55,7 @@ CHANGE: Final = TextColumn(
 REMOTE: Final = TextColumn(
     "exempt", "stays", reason="a person or group as a remote names it; deleted with the connection or source"
 )
+EXTERNAL: Final = TextColumn("exempt", reason="the id at an identity provider; deleted with the account")
 FAULT: Final = TextColumn("exempt", reason="the program's words about a failure")
 
 _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
@@ -95,6 +96,8 @@ _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
     "leases": "name holder",
     "members": "group user issuer",
     "mentions": "type collection source",
+    "provisioned_groups": "group",
+    "provisioned_users": "user",
     "purges": "id collection",
     "replays": "person key fingerprint",
     "remote_members": "connection",
@@ -187,6 +190,11 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "keys.label": TextColumn("text", "stays", reason="deleted with the account"),
         "mentions.key": DERIVED,
         "mentions.surface": DERIVED,
+        "provisioned_groups.display_name": replace(ACCOUNT, reason="deleted with the group"),
+        "provisioned_groups.external_id": EXTERNAL,
+        "provisioned_users.external_id": EXTERNAL,
+        "provisioned_users.name_key": replace(DERIVED, reason="the name at the provider in lower case"),
+        "provisioned_users.user_name": ACCOUNT,
         "remote_members.group": REMOTE,
         "remote_members.member": REMOTE,
         "remote_people.name": REMOTE,

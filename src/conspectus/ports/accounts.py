@@ -19,6 +19,7 @@ from conspectus.model.access import (
 )
 from conspectus.model.identities import GroupClaim, Identity, SignedIn
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
+from conspectus.model.provisioning import ProvisionedGroup, ProvisionedUser
 from conspectus.model.viewers import RemotePerson
 
 
@@ -32,9 +33,18 @@ class Accounts(Protocol):
         """Store it. Raises Conflict if the name is taken."""
 
     async def set_user_disabled(
-        self, user: UserId, *, disabled: bool, change: AccountChange | None = None
+        self,
+        user: UserId,
+        *,
+        disabled: bool,
+        change: AccountChange | None = None,
+        revoke_keys: datetime | None = None,
     ) -> User:
-        """Let a user do nothing any more, or let it again. Raises NotFound."""
+        """Let a user do nothing any more, or let it again. Raises NotFound.
+
+        Sessions and invitations of a disabled user are deleted, and keys revoked with `revoke_keys`, the
+        time of that.
+        """
 
     async def delete_user(
         self,
@@ -239,3 +249,48 @@ class Accounts(Protocol):
 
     async def remove_group_claim(self, group_claim: GroupClaim, change: AccountChange | None = None) -> None:
         """Delete it, and end the memberships of the group by claims of that issuer. Raises NotFound."""
+
+    async def add_provisioned_user(
+        self,
+        provisioned: ProvisionedUser,
+        change: AccountChange | None = None,
+        *,
+        identity: Identity | None = None,
+        is_new: bool = True,
+    ) -> None:
+        """Store that the provider manages a user, with the user if it is new, and with its identity.
+
+        Raises NotFound, or Conflict for a name or identity of another user.
+        """
+
+    async def provisioned_users(self) -> Sequence[ProvisionedUser]:
+        """The users whom the provider manages, oldest first."""
+
+    async def put_provisioned_user(
+        self, provisioned: ProvisionedUser, change: AccountChange | None = None
+    ) -> None:
+        """Change what the provider calls a user. Raises NotFound, or Conflict for the name of another one."""
+
+    async def remove_provisioned_user(self, user: UserId, change: AccountChange | None = None) -> None:
+        """Leave a user to people again, out of the groups that the provider manages. Raises NotFound."""
+
+    async def add_provisioned_group(
+        self, provisioned: ProvisionedGroup, change: AccountChange | None = None
+    ) -> None:
+        """Store a new group that the provider manages, without members. Raises Conflict."""
+
+    async def provisioned_groups(self) -> Sequence[ProvisionedGroup]:
+        """The groups that the provider manages, oldest first."""
+
+    async def put_provisioned_group(
+        self,
+        provisioned: ProvisionedGroup,
+        change: AccountChange | None = None,
+        *,
+        joined: Mapping[UserId, AccountChange],
+        left: Mapping[UserId, AccountChange],
+    ) -> None:
+        """Change what the provider calls a group, and its memberships. Raises NotFound.
+
+        Only users whom the provider manages join. Each change of a membership is noted.
+        """

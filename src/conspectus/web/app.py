@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
+from conspectus.access.scim_tokens import ScimTokens
 from conspectus.deferred import dataclass
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, InvalidToken, Unauthenticated, optional
@@ -147,6 +148,9 @@ def application(
     for kind in HANDLED_ERRORS:
         app.add_exception_handler(kind, answer_error)
     _add_routes(app, mcp, has_api=mcp_only is None)
+    if settings.scim_token and mcp_only is None:
+        scim = optional("conspectus.web.scim.routes", "scim", "scim2_models")
+        app.router.routes.extend(scim.scim_router(engine.provisioning, settings).routes)
     _add_middleware(app, engine, settings, outbox, log)
     return app
 
@@ -171,7 +175,13 @@ def _add_middleware(
     )
     app.add_middleware(Rates, rate_counters=engine.rate_counters, maximum=settings.key_requests_per_minute)
     app.add_middleware(RequestSlots, settings=settings, metrics=metrics)
-    app.add_middleware(Authentication, engine=engine, settings=settings, failures=app.state.failures)
+    app.add_middleware(
+        Authentication,
+        engine=engine,
+        settings=settings,
+        failures=app.state.failures,
+        scim_tokens=ScimTokens(settings),
+    )
     app.add_middleware(RequestLimits, settings=settings, table=table, readiness=app.state.readiness)
     app.add_middleware(ErrorMiddleware, log=log, settings=settings)
     _allow_origins(app, settings)

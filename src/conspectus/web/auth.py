@@ -18,14 +18,15 @@ from starlette.requests import cookie_parser
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from conspectus.access.scim_tokens import ScimTokens
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, PermissionDenied, TooLarge, Unauthenticated
 from conspectus.mcp.tool import HTTP_PATHS as MCP_PATHS
-from conspectus.model.access import LOCAL_OWNER, Person
+from conspectus.model.access import LOCAL_OWNER, PROVISIONER, Person
 from conspectus.model.trust import ORIGIN_HEADER, ORIGINS, least_trusted
 from conspectus.settings import Settings
 from conspectus.web.connections import CONNECTION, Connection, network_of
-from conspectus.web.problem_details import refuse
+from conspectus.web.problem_details import SCIM_PREFIX, refuse
 
 API = "/api/"
 SESSION = "/api/v1/session"
@@ -50,17 +51,27 @@ MAX_ADDRESSES: Final = 10_000
 class Authentication:
     """Admits requests with a valid key; without accounts, all requests from this machine."""
 
-    def __init__(self, app: ASGIApp, engine: Engine, settings: Settings, failures: "FailureDelays") -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        engine: Engine,
+        settings: Settings,
+        failures: "FailureDelays",
+        scim_tokens: ScimTokens,
+    ) -> None:
         self._app = app
         self._engine = engine
         self._settings = settings
         self._failures = failures
         self._sign_ins = engine.sign_ins
+        self._scim_tokens = scim_tokens
         self._accounts = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its person. Raises Unauthenticated, Refused or PermissionDenied."""
         path = scope["path"] if scope["type"] == "http" else ""
+        if self._scim_tokens and path.startswith(SCIM_PREFIX):
+            scope["state"]["person"] = await self._authenticate(partial(self._provisioner, scope), scope)
         method = scope.get("method") if path == SESSION else None
         if (path.startswith(API) or path == METRICS or path in MCP_PATHS) and method != "DELETE":
             headers = Headers(scope=scope)
@@ -116,6 +127,11 @@ class Authentication:
         if self._sign_ins is not None and path != SESSION and looks_like_token(secret):
             return await self._sign_ins.authenticate(secret)
         return await self._engine.keys.authenticate(secret)
+
+    async def _provisioner(self, scope: Scope) -> Person:
+        """Return the identity provider that manages people. Raises Unauthenticated."""
+        self._scim_tokens.require(read_bearer(Headers(scope=scope)))
+        return PROVISIONER
 
     async def _has_accounts(self) -> bool:
         """Return whether there are accounts. Another process may create the first, so only True is cached."""

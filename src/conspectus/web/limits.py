@@ -16,7 +16,7 @@ from conspectus.web.health import Readiness
 from conspectus.web.problem_details import may_be_done, refuse
 from conspectus.web.route_table import RouteTable
 
-LIMITED_PREFIXES = ("/api/", "/sign-in")
+LIMITED_PREFIXES = ("/api/", "/sign-in", "/scim/")
 EVENTS: Final = "text/event-stream"
 PROBES: Final = frozenset({"/healthz", "/health/live", "/readyz", "/health/ready", "/metrics"})
 MAX_TURN_SECONDS: Final = 0.02
@@ -25,7 +25,7 @@ STOPPING_BODY_SECONDS: Final = 3.0
 
 
 def is_limited(scope: Scope) -> bool:
-    """Return whether a request has limits: only those of the API, MCP and sign-in, so that probes work."""
+    """Return whether a request has limits: only those of the API, MCP, sign-in and SCIM: probes work."""
     path = scope["path"] if scope["type"] == "http" else ""
     return path.startswith(LIMITED_PREFIXES) or path in MCP_PATHS
 

@@ -80,6 +80,11 @@ ENDED = {"left": CLIENT_LEFT, "stopping": 503, "internal": 500}
 
 LIKE_OPENAI = frozenset({"/api/v1/chat/completions", "/api/v1/embeddings", "/api/v1/models"})
 """The paths whose errors have OpenAI's format."""
+SCIM_PREFIX = "/scim/"
+"""The paths whose errors have the format of SCIM (RFC 7644, 3.12)."""
+SCIM_MEDIA_TYPE = "application/scim+json"
+SCIM_ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"
+SCIM_TYPES = {"conflict": "uniqueness", "invalid_input": "invalidValue"}
 KINDS_OF_OPENAI = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 PERMANENT_CODES = {errors.ChatNotConfigured.code, errors.ChatAuthFailed.code, errors.ChatModelUnknown.code}
 """Codes after which it does not help to ask again, which clients of OpenAI do by themselves."""
@@ -172,8 +177,20 @@ def openai_error(problem: Problem) -> dict[str, Any]:
     return {"error": {"message": problem.detail, "type": kind, "param": field, "code": problem.code}}
 
 
+def scim_error(problem: Problem) -> dict[str, Any]:
+    """Return the problem as clients of SCIM read one."""
+    status = HTTPStatus.BAD_REQUEST if problem.status == HTTPStatus.UNPROCESSABLE_ENTITY else problem.status
+    scim_type = SCIM_TYPES.get(problem.code)
+    error = {"schemas": [SCIM_ERROR], "status": str(int(status)), "detail": problem.detail}
+    return error if scim_type is None else {**error, "scimType": scim_type}
+
+
 def answer_problem(problem: Problem, path: str) -> Response:
     """Return the problem as a response, in the form that clients of that path read."""
+    if path.startswith(SCIM_PREFIX):
+        error = scim_error(problem)
+        text = json.dumps(error, ensure_ascii=False).encode("utf-8", "replace")
+        return Response(text, int(error["status"]), dict(problem.headers), SCIM_MEDIA_TYPE)
     if path not in LIKE_OPENAI:
         return problem.response()
     status = HTTPStatus.BAD_REQUEST if problem.status in {413, 422} else problem.status

@@ -32,6 +32,15 @@ from conspectus.records.accounts.invitations import (
     withdraw_invitation,
 )
 from conspectus.records.accounts.keys import add_key, find_key, keys_of, revoke_key, set_key_used
+from conspectus.records.accounts.provisioning import (
+    add_provisioned_group,
+    add_provisioned_user,
+    list_provisioned_groups,
+    list_provisioned_users,
+    put_provisioned_group,
+    put_provisioned_user,
+    remove_provisioned_user,
+)
 from conspectus.records.accounts.sessions import (
     add_session,
     end_session,
@@ -71,6 +80,7 @@ from conspectus.records.tables.core import (
     identities,
     invitations,
     keys,
+    provisioned_users,
     remote_members,
     remote_people,
     sessions,
@@ -182,6 +192,39 @@ class SqlAccounts(SqlStore):
         locks=lambda group_claim, change=None: {
             row_lock(group_claims, group_claim.id),
             row_lock(groups, group_claim.group),
+        },
+    )
+
+    add_provisioned_user = writing(
+        add_provisioned_user,
+        locks=lambda provisioned, change=None, *, identity=None, is_new=True: {
+            row_lock(users, provisioned.user.id),
+            name_lock(users, provisioned.user.name),
+            name_lock(provisioned_users, provisioned.user_name.casefold()),
+            *(() if identity is None else (row_lock(identities, identity.id),)),
+        },
+    )
+    provisioned_users = reading(list_provisioned_users)
+    put_provisioned_user = writing(
+        put_provisioned_user,
+        locks=lambda provisioned, change=None: {
+            row_lock(users, provisioned.user.id),
+            name_lock(provisioned_users, provisioned.user_name.casefold()),
+        },
+    )
+    remove_provisioned_user = writing(
+        remove_provisioned_user, locks=lambda user, change=None: {row_lock(users, user)}
+    )
+    add_provisioned_group = writing(
+        add_provisioned_group,
+        locks=lambda provisioned, change=None: {name_lock(groups, provisioned.group.name)},
+    )
+    provisioned_groups = reading(list_provisioned_groups)
+    put_provisioned_group = writing(
+        put_provisioned_group,
+        locks=lambda provisioned, change=None, *, joined, left: {
+            row_lock(groups, provisioned.group.id),
+            *(row_lock(users, user) for user in (*joined, *left)),
         },
     )
 

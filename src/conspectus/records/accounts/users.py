@@ -1,6 +1,7 @@
 """Users and groups."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, Table, bindparam, delete, insert, or_, select, update
@@ -10,8 +11,8 @@ from conspectus.model.access import Group, Principal, User
 from conspectus.model.ids import GroupId, UserId
 from conspectus.records.accounts.audit import Change, note_change
 from conspectus.records.core.rows import columns_of
-from conspectus.records.tables.core import groups, members, users
-from conspectus.text.times import from_microseconds
+from conspectus.records.tables.core import groups, invitations, keys, members, sessions, users
+from conspectus.text.times import from_microseconds, to_microseconds
 
 
 def require_principal(connection: Connection, principal: Principal) -> None:
@@ -36,9 +37,23 @@ def add_user(connection: Connection, user: User, change: Change = None) -> None:
     note_change(connection, change)
 
 
-def set_user_disabled(connection: Connection, user: UserId, *, disabled: bool, change: Change = None) -> User:
+def set_user_disabled(
+    connection: Connection,
+    user: UserId,
+    *,
+    disabled: bool,
+    change: Change = None,
+    revoke_keys: datetime | None = None,
+) -> User:
+    """Disable a user, whose sessions and invitations end for good, or enable it. Raises NotFound."""
     note_change(connection, change)
     connection.execute(update(users).where(users.c.id == user).values(disabled=int(disabled)))
+    if disabled:
+        connection.execute(delete(sessions).where(sessions.c.user == user))
+        connection.execute(delete(invitations).where(invitations.c.user == user))
+    if revoke_keys is not None:
+        valid_keys = keys.c.user == user, keys.c.revoked.is_(None)
+        connection.execute(update(keys).where(*valid_keys).values(revoked=to_microseconds(revoke_keys)))
     return user_by_id(connection, user)
 
 

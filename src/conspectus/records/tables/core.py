@@ -20,7 +20,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0014"
+VERSION = "0015"
 """The newest migration. A higher stored version comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -384,6 +384,32 @@ group_claims = Table(
     Index(None, "group"),
 )
 """Claims whose bearers are members of a group."""
+
+provisioned_users = Table(
+    "provisioned_users",
+    metadata,
+    Column("user", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    Column("user_name", Text, nullable=False),
+    Column("name_key", Text, nullable=False),
+    Column("external_id", Text),
+    Column("active", Number, nullable=False),
+    Column("modified", Number, nullable=False),
+    UniqueConstraint("name_key"),
+)
+"""Users whom an identity provider manages by SCIM; `name_key` is their name there, in lower case.
+
+`active` is what the provider said last; an administrator may have disabled the user since.
+"""
+
+provisioned_groups = Table(
+    "provisioned_groups",
+    metadata,
+    Column("group", ForeignKey("groups.id", ondelete="CASCADE"), primary_key=True),
+    Column("display_name", Text, nullable=False),
+    Column("external_id", Text),
+    Column("modified", Number, nullable=False),
+)
+"""Groups that an identity provider manages by SCIM."""
 
 keys = Table(
     "keys",
