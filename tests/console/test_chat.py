@@ -98,6 +98,8 @@ def test_citations_open_passages_and_invented_ones_stand_out(visit: Opened, talk
     page.get_by_role("button", name="[1]", exact=True).click()
     passage = page.get_by_role("complementary", name="The cited passage")
     expect(passage).to_contain_text("The backup runs every night at two.")
+    passage.get_by_role("link", name="Open in the document").click()
+    expect(page.locator("mark")).to_have_text("The backup runs every night at two.")
 
 
 @pytest.mark.slow

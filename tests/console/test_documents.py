@@ -59,6 +59,21 @@ def test_passages_are_marked_on_the_text(visit: Opened, unchanged_notes: Site) -
     assert "".join(page.locator(".marked > *").all_text_contents()) == TEXT
 
 
+def test_an_address_marks_the_cited_characters(visit: Opened, unchanged_notes: Site) -> None:
+    page = visit(unchanged_notes, "/documents?collection=notes")
+    open_document(page, "keys.md")
+    document = page.url
+    start = TEXT.index("keys are")
+    page.goto(f"{document}?start={start}&end={start + len('keys are')}")
+    expect(page.locator("mark")).to_have_text("keys are")
+    expect(page.get_by_text(f"Marked: characters {start} to {start + 8}")).to_be_visible()
+    assert "".join(page.locator(".marked > *").all_text_contents()) == TEXT
+    page.get_by_role("region", name="Passages").get_by_role("button").first.click()
+    expect(page.locator("mark")).to_contain_text("The keys are in the vault.")
+    page.goto(f"{document}?start={len(TEXT) + 9}&end={len(TEXT) + 12}")
+    expect(page.get_by_role("status")).to_contain_text("The cited place is gone")
+
+
 @pytest.fixture(scope="module")
 def related(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Fees of 2026, which supersede those of 2025 and amend the rules."""

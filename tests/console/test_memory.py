@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 import conspectus
-from conspectus.model.memory import NewMemory, Scope
+from conspectus.model.graph import Fact
+from conspectus.model.memory import ExtractedFact, MemoryCitation, NewMemory, Scope
+from conspectus.sync import connect
 from tests.console.conftest import WIDTHS, Opened, Site, running_site, scrolls_sideways, violations
 
 NAMES = ("apples", "pears", "cherries")
@@ -44,6 +47,80 @@ def test_a_memory_is_forgotten_with_a_receipt(visit: Opened, changeable: Site) -
     page.get_by_role("region", name="Forgotten").get_by_role("button", name="Receipt").click()
     expect(dialog).to_contain_text("purgedyes")
     assert violations(page) == []
+
+
+def test_a_memory_is_corrected_and_the_correction_undone(visit: Opened, changeable: Site) -> None:
+    page = visit(changeable, "/memory", key=changeable.key)
+    rows = page.locator(".memory-row")
+    rows.filter(has_text="I moved to Cologne").get_by_role("button", name="Correct …").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("button", name="Save")).to_be_disabled()
+    assert violations(page) == []
+    dialog.get_by_label("Text").fill("I moved to Bonn at the start of the month.")
+    dialog.get_by_label("object").fill("Bonn")
+    dialog.get_by_label("Pinned").check()
+    dialog.get_by_role("button", name="Save").click()
+    statements = page.locator(".memory-row > .memory-text")
+    corrected = statements.filter(has_text="I moved to Bonn")
+    expect(corrected).to_contain_text("Ann · lives in · Bonn")
+    row = rows.filter(has_text="I moved to Bonn")
+    expect(row.get_by_text("pinned", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(corrected).to_have_count(0)
+    expect(statements.filter(has_text="I moved to Cologne")).to_contain_text("Ann · lives in · Cologne")
+    expect(row.get_by_text("pinned", exact=True)).to_have_count(0)
+    expect(page.get_by_role("button", name="Undo")).to_have_count(0)
+    row.get_by_text("3 versions").click()
+    row.get_by_role("button", name="Restore").last.click()
+    expect(corrected).to_contain_text("Ann · lives in · Bonn")
+    assert violations(page) == []
+
+
+def test_a_memory_ends_and_is_excluded_from_search(visit: Opened, changeable: Site) -> None:
+    page = visit(changeable, "/memory?query=tram", key=changeable.key)
+    tram = page.locator(".memory-row").filter(has_text="I take the tram at 8:12")
+    recalled = page.get_by_role("region", name="Recall").get_by_role("listitem").filter(has_text="8:12")
+    expect(recalled).to_have_count(1)
+    tram.get_by_role("button", name="Correct …").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Now").click()
+    dialog.get_by_role("button", name="Save").click()
+    expect(tram).to_contain_text("holds until")
+    tram.get_by_role("button", name="Correct …").click()
+    dialog.get_by_role("button", name="Exclude from search").click()
+    expect(tram).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(tram).to_have_count(1)
+
+
+def test_an_edit_of_what_somebody_else_changed_meanwhile_is_refused(visit: Opened, changeable: Site) -> None:
+    page = visit(changeable, "/memory", key=changeable.key)
+    page.locator(".memory-row").filter(has_text="tram").get_by_role("button", name="Correct …").click()
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        scope = Scope(user="ann", agent="helper")
+        tram = next(memory for memory in engine.memory.list(scope=scope).memories if "tram" in memory.text)
+        engine.memory.update(tram.id, scope=scope, text="I take the tram at 8:30.")
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Text").fill("I walk.")
+        dialog.get_by_role("button", name="Save").click()
+        expect(dialog.get_by_role("alert")).to_contain_text("was changed")
+        assert engine.memory.get(tram.id, scope=scope).text == "I take the tram at 8:30."
+
+
+def test_an_extracted_fact_opens_its_sentence(visit: Opened, tmp_path: Path) -> None:
+    turn = "We talked for long. I live in Porto, near the river. Then it rained."
+    with conspectus.open(tmp_path) as engine:
+        scope = Scope(user="ann")
+        (stated,) = engine.memory.add(NewMemory(turn), scope=scope)
+        start = turn.index("I live")
+        quote = turn[start : start + len("I live in Porto, near the river.")]
+        cites = MemoryCitation(stated.id, quote, start, start + len(quote), "test", "1")
+        fact = ExtractedFact("Ann lives in Porto.", fact=Fact("Ann", "lives in", "Porto"), cites=cites)
+        engine.memory.add(fact, scope=scope)
+    with running_site(tmp_path, "--no-auth") as site:
+        page = visit(site, "/memory")
+        page.get_by_role("link", name="Open the sentence that states it").click()
+        expect(page.locator("mark")).to_have_text(quote)
 
 
 def test_a_statement_that_a_later_one_supersedes_is_marked(visit: Opened, moved: Site) -> None:

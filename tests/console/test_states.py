@@ -57,6 +57,17 @@ def test_an_error_says_what_failed_and_can_be_tried_again(visit: Opened, example
     expect(page.get_by_role("heading").first).to_be_visible()
 
 
+def test_an_old_answer_does_not_stand_under_a_new_question(visit: Opened, example: Site) -> None:
+    page = visit(example, f"/playground?{QUESTION}", key=example.key)
+    window = page.get_by_role("heading", name="Every candidate, and what became of it")
+    expect(window).to_be_visible()
+    page.route("**/api/v1/explain", fail_request)
+    page.get_by_label("Question", exact=True).fill("who may restore it?")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("Could not load")
+    expect(window).to_have_count(0)
+
+
 def test_the_first_visit_is_small(visit: Opened, site: Site) -> None:
     page = visit(site, "/playground")
     expect(page.get_by_label("Question", exact=True)).to_be_editable()

@@ -51,7 +51,6 @@ function Anatomy({ window }: { window: Shown }) {
             candidates={window.candidates}
             most={Math.max(...window.trace.map((entry) => entry.score), 0)}
             sources={new Map()}
-            linked={false}
           />
         </div>
       )}

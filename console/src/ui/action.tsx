@@ -8,14 +8,14 @@ export interface Action {
   busy: boolean;
   /** Why the last action failed, or nothing. */
   failure: string;
-  /** Starts an action; `done` gets its answer if it succeeds. */
-  act: <T>(request: () => Promise<T>, done?: (answer: T) => void) => void;
+  /** Starts an action; `done` gets its answer if it succeeds, and `failed` is called otherwise. */
+  act: <T>(request: () => Promise<T>, done?: (answer: T) => void, failed?: () => void) => void;
 }
 
 export function useAction(): Action {
   const [busy, setBusy] = useState(false);
   const [failure, fail] = useState("");
-  const run = async <T,>(request: () => Promise<T>, done?: (answer: T) => void) => {
+  const run = async <T,>(request: () => Promise<T>, done?: (answer: T) => void, failed?: () => void) => {
     setBusy(true);
     try {
       const answer = await request();
@@ -23,10 +23,11 @@ export function useAction(): Action {
       done?.(answer);
     } catch (error) {
       fail(asProblem(error).message);
+      failed?.();
     }
     setBusy(false);
   };
-  return { busy, failure, act: (request, done) => void run(request, done) };
+  return { busy, failure, act: (request, done, failed) => void run(request, done, failed) };
 }
 
 export function Failure({ text }: { text: string }) {

@@ -24,3 +24,9 @@ export function sliceLetters(text: string, start: number, end: number): string {
   if (!/[\ud800-\udfff]/.test(text)) return text.slice(start, end);
   return Array.from(text).slice(start, end).join("");
 }
+
+/** An instant as a field for dates and times takes it: in the zone of the browser, to the minute. */
+export function localTime(value: string | Date): string {
+  const moment = new Date(value);
+  return new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}

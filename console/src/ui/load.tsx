@@ -12,12 +12,23 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** Loads when a dependency changes. `load` may return undefined where there is nothing to ask yet. */
+interface LoadState<T> extends Omit<Loaded<T>, "reload"> {
+  /** The dependencies that the data were loaded for. */
+  key: readonly unknown[];
+}
+
+const sameKey = (one: readonly unknown[], other: readonly unknown[]): boolean =>
+  one.length === other.length && one.every((part, at) => Object.is(part, other[at]));
+
+/**
+ * Loads when a dependency changes. `load` may return undefined where there is nothing to ask yet.
+ * Older data stay while newer are loaded; where that fails, only those that were loaded for the same dependencies do.
+ */
 export function useLoad<T>(
   load: (signal: AbortSignal) => Promise<T> | undefined,
   dependencies: readonly unknown[],
 ): Loaded<T> {
-  const [state, set] = useState<Omit<Loaded<T>, "reload">>({ data: undefined, error: undefined, busy: false });
+  const [{ key: _, ...state }, set] = useState<LoadState<T>>({ data: undefined, error: undefined, busy: false, key: [] });
   const [turn, again] = useState(0);
   const current = useRef(load);
   current.current = load;
@@ -28,13 +39,16 @@ export function useLoad<T>(
     set((before) => ({ ...before, busy: true }));
     request.then(
       (data) => {
-        if (!controller.signal.aborted) set({ data, error: undefined, busy: false });
+        if (!controller.signal.aborted) set({ data, error: undefined, busy: false, key: dependencies });
       },
       (error: unknown) => {
         if (controller.signal.aborted) return;
         const problem = asProblem(error);
         if (problem.status === 401) person.value = null;
-        set((before) => ({ ...before, error: problem, busy: false }));
+        set((before) => {
+          const data = sameKey(before.key, dependencies) ? before.data : undefined;
+          return { ...before, data, error: problem, busy: false };
+        });
       },
     );
     return () => controller.abort();

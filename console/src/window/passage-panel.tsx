@@ -24,7 +24,6 @@ export function PassagePanel({
   candidates,
   most,
   sources,
-  linked = true,
   children,
 }: {
   entry: Entry;
@@ -34,8 +33,6 @@ export function PassagePanel({
   /** The score that fills a bar. */
   most: number;
   sources: SourceNames;
-  /** Whether the documents can be opened from here. */
-  linked?: boolean;
   /** What can be done with it. */
   children?: ComponentChildren;
 }) {
@@ -70,11 +67,6 @@ export function PassagePanel({
       </div>
       {passage === undefined ? <ChunkText entry={entry} /> : <WindowText entry={entry} passage={passage} />}
       {children}
-      {linked && (
-        <a class="link small" href={`/console/documents/${entry.document}?chunk=${entry.chunk}`}>
-          Open in the document
-        </a>
-      )}
     </article>
   );
 }

@@ -7,6 +7,7 @@ import { Segmented } from "../../ui/controls";
 import { counted, sliceLetters, wholeNumber } from "../../ui/format";
 import { Failure } from "../../ui/action";
 import { asProblem, Show, State, useLoad } from "../../ui/load";
+import { LocationLink } from "../../ui/location";
 import { TableHeader } from "../../window/table-header";
 import { ask, begun, pieces, type Answer, type Source } from "./events";
 import "./chat.css";
@@ -331,9 +332,9 @@ function Passage({ selection }: { selection: Chosen | undefined }) {
         <TableHeader header={source.table_header} text={text.data} />
         {text.error === undefined ? text.data : text.error.message}
       </div>
-      <a class="link small" href={`/console/documents/${source.document}`}>
-        Open in the document
-      </a>
+      <p class="small">
+        <LocationLink location={{ document: source.document, span: { start: source.start, end: source.end } }} />
+      </p>
     </aside>
   );
 }

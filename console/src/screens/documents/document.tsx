@@ -1,16 +1,18 @@
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
 import { ifAllowed } from "../../api/lists";
 import { useFields } from "../../ui/address";
 import { counted, instant, wholeNumber } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
+import { citedSpan, type Span } from "../../ui/location";
 import { Show, useLoad } from "../../ui/load";
 import { ReaderList } from "../../ui/readers";
 import { DeleteDialog } from "../../ui/receipt";
 import { Virtual } from "../../ui/virtual";
 import { lastHeading } from "../../window/window-map";
 import { MomentLink } from "../streams/moment-link";
+import { MarkedText } from "./marked-text";
 import { Relations, SupersededLabel, type Relation } from "./relations";
 
 type Document = Schemas["Document"];
@@ -54,8 +56,9 @@ function Pages({ document, source, collection, text, chunks, relations }: Read) 
   const selected = chunks.findIndex((chunk) => String(chunk.id) === fields.get("chunk"));
   const choose = (at: number) => {
     const chunk = chunks[Math.min(Math.max(at, 0), chunks.length - 1)];
-    if (chunk !== undefined) setFields({ chunk: String(chunk.id) });
+    if (chunk !== undefined) setFields({ chunk: String(chunk.id), start: undefined, end: undefined });
   };
+  const cited = citedSpan(fields);
   useKeys({ j: () => choose(selected + 1), k: () => choose(selected - 1) });
   const back = `/documents?collection=${encodeURIComponent(collection)}`;
   return (
@@ -77,13 +80,14 @@ function Pages({ document, source, collection, text, chunks, relations }: Read) 
             {document.error !== null && <span class="failed"> · {document.error}</span>}
           </p>
           <SupersededLabel document={document.id} relations={relations} />
+          {cited !== undefined && <CitedPlace cited={cited} characters={document.characters} />}
         </div>
         <button class="btn danger" type="button" onClick={() => remove(true)}>
           Delete …
         </button>
       </div>
       <div class="beside">
-        <Marked text={text} chunks={chunks} selected={selected} onChoose={choose} />
+        <MarkedText text={text} chunks={chunks} selected={selected} cited={cited} onChoose={choose} />
         <div class="document-side">
           <MomentLink document={document} collection={collection} />
           <Passages chunks={chunks} selected={selected} onChoose={choose} />
@@ -107,62 +111,19 @@ function Pages({ document, source, collection, text, chunks, relations }: Read) 
   );
 }
 
-/** Pixels of the text before the chosen passage that stay in view. */
-const MARGIN = 48;
-
-interface Piece {
-  text: string;
-  /** The place of its passage, or −1 between passages. */
-  chunk: number;
-}
-
-/** The text, cut where passages begin and end. Where two overlap, it belongs to the chosen one, else to the first. */
-function pieces(letters: readonly string[], chunks: readonly Chunk[], selected: number): Piece[] {
-  const parts: Piece[] = [];
-  let at = 0;
-  chunks.forEach((chunk, number) => {
-    if (chunk.start > at) parts.push({ text: letters.slice(at, chunk.start).join(""), chunk: -1 });
-    const limit = number < selected ? Math.min(chunk.end, chunks[selected]?.start ?? chunk.end) : chunk.end;
-    const end = Math.max(limit, at);
-    parts.push({ text: letters.slice(Math.max(chunk.start, at), end).join(""), chunk: number });
-    at = end;
-  });
-  if (at < letters.length) parts.push({ text: letters.slice(at).join(""), chunk: -1 });
-  return parts.filter((piece) => piece.text !== "");
-}
-
-function Marked({
-  text,
-  chunks,
-  selected,
-  onChoose,
-}: {
-  text: string;
-  chunks: readonly Chunk[];
-  selected: number;
-  onChoose: (at: number) => void;
-}) {
-  const letters = useMemo(() => Array.from(text), [text]);
-  const marked = useMemo(() => pieces(letters, chunks, selected), [letters, chunks, selected]);
-  const mark = useRef<HTMLElement>(null);
-  useEffect(() => {
-    const panel = mark.current?.parentElement;
-    if (mark.current !== null && panel) panel.scrollTop = mark.current.offsetTop - MARGIN;
-  }, [selected]);
+/** Which characters are cited, or that the text has none of them any more. */
+function CitedPlace({ cited, characters }: { cited: Span; characters: number }) {
+  if (cited.start >= characters) {
+    return (
+      <p class="small failed" role="status">
+        The cited place is gone: the text was changed, and ends before character {wholeNumber(cited.start)}.
+      </p>
+    );
+  }
   return (
-    <article class="panel text marked" aria-label="Text of the document" tabIndex={0}>
-      {marked.map((piece, at) =>
-        piece.chunk === selected && selected >= 0 ? (
-          <mark key={at} ref={mark}>
-            {piece.text}
-          </mark>
-        ) : (
-          <span key={at} class={piece.chunk >= 0 ? "piece" : undefined} onClick={() => onChoose(piece.chunk)}>
-            {piece.text}
-          </span>
-        ),
-      )}
-    </article>
+    <p class="small dim" role="status">
+      Marked: characters {wholeNumber(cited.start)} to {wholeNumber(Math.min(cited.end, characters))}
+    </p>
   );
 }
 

@@ -8,6 +8,7 @@ import { useFields } from "../../ui/address";
 import { Dialog } from "../../ui/controls";
 import { counted, day, wholeNumber } from "../../ui/format";
 import { asProblem, Show, State, useLoad } from "../../ui/load";
+import { pathOf } from "../../ui/location";
 import { DeleteDialog } from "../../ui/receipt";
 import { Virtual } from "../../ui/virtual";
 import { Add } from "./add";
@@ -310,7 +311,7 @@ function Rows({
     <>
       <Virtual rows={rows} height={innerWidth <= 820 ? 84 : 52} label="Documents" onEnd={documents.more}>
         {(document) => (
-          <Link class="document-row" href={`/documents/${encodeURIComponent(document.id)}`}>
+          <Link class="document-row" href={pathOf({ document: document.id })}>
             <span class="title">
               <b class="ellipsis">{document.title || document.key}</b>
               <span class="tiny dim ellipsis block-line">

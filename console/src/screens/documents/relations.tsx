@@ -1,5 +1,6 @@
 import { Link } from "wouter-preact";
 import type { Schemas } from "../../api/client";
+import { pathOf } from "../../ui/location";
 
 export type Relation = Schemas["DocumentRelation"];
 
@@ -35,7 +36,7 @@ export function SupersededLabel({ document, relations }: { document: string; rel
       {newer.map((relation, at) => (
         <span key={relation.document}>
           {at > 0 && ", "}
-          <Link class="link" href={`/documents/${relation.document}`}>
+          <Link class="link" href={pathOf({ document: relation.document })}>
             {relation.name}
           </Link>
         </span>
@@ -58,7 +59,7 @@ export function Relations({ document, relations }: { document: string; relations
               <span class={relation.reason === "" ? "tag" : "tag bad"}>
                 {relation.reason === "" ? words : `claim: ${words}`}
               </span>{" "}
-              <Link class="link" href={`/documents/${id}`}>
+              <Link class="link" href={pathOf({ document: id })}>
                 {name}
               </Link>
               {relation.reason !== "" && <span class="small dim block-line">without effect: {relation.reason}</span>}

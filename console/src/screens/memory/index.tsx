@@ -2,17 +2,14 @@
 import { useMemo, useState } from "preact/hooks";
 import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
-import { Dialog } from "../../ui/controls";
-import { counted, day, instant } from "../../ui/format";
+import { day } from "../../ui/format";
 import { Show, State, useLoad, type Loaded } from "../../ui/load";
-import { Receipt as Receipted } from "../../ui/receipt";
-import { figures, ForgetDialog, RetentionPreview } from "./forget";
+import { RetentionPreview } from "./forget";
 import {
   allScopes,
   filterLanes,
   findLanes,
   framesOf,
-  knownAt,
   outOfDate,
   readLanes,
   scopeName,
@@ -24,6 +21,7 @@ import {
   type Receipt,
   type Scope,
 } from "./lanes";
+import { Forgotten, Memories } from "./list";
 import { Recall, useSettled } from "./recall";
 import { RetentionRules } from "./rules";
 import { rangeOf, Slider, Timeline } from "./timeline";
@@ -119,10 +117,13 @@ function ScopeView({
         const visible = new Set(lanes.flatMap((lane) => lane.memories));
         const memories = [...newest, ...older.memories];
         const versions = new Map([...histories, ...older.versions]);
-        const forgotten = (receipt: Receipt) => {
-          frame([...frames, ...framesOf(receipt, lanes)]);
+        const reload = () => {
           read.reload();
           matches.reload();
+        };
+        const forgotten = (receipt: Receipt) => {
+          frame([...frames, ...framesOf(receipt, lanes)]);
+          reload();
         };
         return (
           <>
@@ -176,6 +177,7 @@ function ScopeView({
               lanes={lanes}
               at={at}
               scope={scope}
+              onChanged={reload}
               onForgotten={forgotten}
             />
             <Forgotten frames={frames} />
@@ -287,118 +289,5 @@ function OutOfDate({ lanes, at }: { lanes: readonly Lane[]; at: number }) {
         </p>
       ))}
     </div>
-  );
-}
-
-/** The same as a list, which is the accessible form of the lanes. */
-function Memories({
-  memories,
-  versions,
-  lanes,
-  at,
-  scope,
-  onForgotten,
-}: {
-  memories: readonly Memory[];
-  versions: ReadonlyMap<string, readonly Memory[]>;
-  lanes: readonly Lane[];
-  at: number;
-  scope: Scope;
-  onForgotten: (receipt: Receipt) => void;
-}) {
-  const [forgetting, forget] = useState<Memory>();
-  const ids = new Set(lanes.map((lane) => knownAt(lane, at)?.id));
-  return (
-    <section>
-      <h2>{counted(memories.length, "memory", "memories")}</h2>
-      <ul class="list after">
-        {memories.map((memory) => (
-          <li key={memory.id} class="memory-row">
-            <span class="memory-text">
-              <span class="text">{memory.text}</span>
-              <Validity of={memory} />
-            </span>
-            <span class="small dim">{ids.has(memory.id) ? "known then" : "known at another time"}</span>
-            <span class="small dim">since {instant(memory.document.recorded)}</span>
-            <span>{memory.pinned && <span class="tag good">pinned</span>}</span>
-            <button class="btn compact danger" type="button" onClick={() => forget(memory)}>
-              Forget …
-            </button>
-            <Versions of={versions.get(memory.id) ?? []} />
-          </li>
-        ))}
-      </ul>
-      {forgetting !== undefined && (
-        <ForgetDialog
-          memory={forgetting}
-          scope={scope}
-          onClose={(receipt) => {
-            forget(undefined);
-            if (receipt !== undefined) onForgotten(receipt);
-          }}
-        />
-      )}
-    </section>
-  );
-}
-
-/** What a memory states, and from when to when it holds in the world. */
-function Validity({ of: { fact, valid_from: from, valid_until: until } }: { of: Memory }) {
-  const validity = [from !== null && `from ${day(from)}`, until !== null && `until ${day(until)}`].filter(Boolean).join(" ");
-  if (fact === null && validity === "") return null;
-  return (
-    <span class="small dim block-line">
-      {fact !== null && `${fact.subject} · ${fact.predicate} · ${fact.object}`}
-      {validity !== "" && `${fact === null ? "" : ", "}holds ${validity}`}
-    </span>
-  );
-}
-
-/** The places of forgotten memories, with their receipts. The server keeps nothing of them, so this page does. */
-function Forgotten({ frames }: { frames: readonly Frame[] }) {
-  const [receipt, setReceipt] = useState<Receipt>();
-  if (frames.length === 0) return null;
-  return (
-    <section aria-label="Forgotten">
-      <h2>{counted(frames.length, "version")} forgotten</h2>
-      <ul class="list after">
-        {frames.map((frame, at) => (
-          <li key={at} class="row">
-            <span class="small dim">
-              known from {instant(new Date(frame.from))} to {instant(new Date(frame.until))}
-            </span>
-            <button class="btn compact" type="button" onClick={() => setReceipt(frame.receipt)}>
-              Receipt
-            </button>
-          </li>
-        ))}
-      </ul>
-      {receipt !== undefined && (
-        <Dialog title="Receipt" onClose={() => setReceipt(undefined)}>
-          <Receipted figures={figures(receipt)} />
-        </Dialog>
-      )}
-    </section>
-  );
-}
-
-/** The versions of a memory, where there is more than one. */
-function Versions({ of }: { of: readonly Memory[] }) {
-  if (of.length < 2) return null;
-  return (
-    <details class="memory-versions small">
-      <summary>{of.length} versions</summary>
-      <ol>
-        {of.map((version, at) => (
-          <li key={at}>
-            <span class="text">{version.text}</span>
-            <span class="dim">
-              known from {instant(version.known_from)}
-              {of[at + 1] !== undefined && ` to ${instant(of[at + 1]?.known_from ?? "")}`}
-            </span>
-          </li>
-        ))}
-      </ol>
-    </details>
   );
 }

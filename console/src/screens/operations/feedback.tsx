@@ -6,6 +6,7 @@ import { person } from "../../session";
 import { Failure, useAction } from "../../ui/action";
 import { counted, instant } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
+import { pathOf } from "../../ui/location";
 import { OfCollection, principals } from "./collection";
 
 const PAGE = 100;
@@ -54,7 +55,7 @@ function Judgments({ collection }: { collection: string }) {
                 </span>
                 <span class="operations-title">
                   <b class="block-line">{row.query}</b>
-                  <Link class="link small" href={`/documents/${encodeURIComponent(row.document)}?chunk=${row.chunk}`}>
+                  <Link class="link small" href={pathOf(row)}>
                     {titles.get(row.document) ?? "Open the passage"}
                   </Link>
                 </span>

@@ -1,4 +1,5 @@
 /** A filter as conditions that a person can read and choose, and as the JSON that the API takes. */
+import { localTime } from "../../ui/format";
 
 export const FIELDS = [
   "source",
@@ -161,12 +162,7 @@ function timeCondition(named: { field: string; key: string }, bound: Json): Cond
   const time = isObject(value) ? value["time"] : value;
   if ((test !== "from" && test !== "to") || more !== undefined || typeof time !== "string") return undefined;
   const moment = new Date(time);
-  return Number.isNaN(moment.getTime()) ? undefined : { ...named, test, value: local(moment) };
-}
-
-/** An instant as a field for dates and times takes it. */
-function local(moment: Date): string {
-  return new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  return Number.isNaN(moment.getTime()) ? undefined : { ...named, test, value: localTime(moment) };
 }
 
 function fieldOf(field: unknown): { field: string; key: string } | undefined {

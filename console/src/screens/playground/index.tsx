@@ -8,6 +8,7 @@ import { Segmented } from "../../ui/controls";
 import { counted, milliseconds, percent } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
 import { Failed, Show, State, useLoad } from "../../ui/load";
+import { LocationLink, pathOf } from "../../ui/location";
 import { isIn, passagesOf, type Entry, type Passage, type Window } from "../../window/anatomy";
 import { BudgetBar, BudgetLegend } from "../../window/budget-bar";
 import { Candidates } from "../../window/candidates";
@@ -139,7 +140,7 @@ function Anatomy({
   useKeys({
     j: () => step(1),
     k: () => step(-1),
-    o: () => entry !== undefined && go(`/documents/${encodeURIComponent(entry.document)}?chunk=${entry.chunk}`),
+    o: () => entry !== undefined && go(pathOf({ document: entry.document, chunk: entry.chunk })),
   });
   return (
     <>
@@ -180,6 +181,9 @@ function Anatomy({
                 reload();
               }}
             />
+            <p class="small">
+              <LocationLink location={{ document: entry.document, chunk: entry.chunk }} />
+            </p>
           </PassagePanel>
         </div>
       )}
