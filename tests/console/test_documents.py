@@ -168,7 +168,7 @@ def test_the_panel_of_an_upload_and_its_job_name_what_was_not_read(visit: Opened
     page.get_by_role("button", name="Add documents").click()
     page.get_by_label("Files", exact=True).set_input_files(UPLOADED)
     page.get_by_role("button", name="Add 6 files").click()
-    panel = page.get_by_role("status").filter(has_text="succeeded")
+    panel = page.get_by_role("status").filter(has_text="partly, 2 failed of 6")
     expect(panel.get_by_role("listitem")).to_have_text(
         [
             "logo.gif: a GIF image is not supported",
@@ -179,11 +179,62 @@ def test_the_panel_of_an_upload_and_its_job_name_what_was_not_read(visit: Opened
     )
     assert violations(page) == []
     page.goto(f"{notes.address}/console/operations")
+    needs = page.get_by_role("list", name="What needs you")
+    needs.get_by_role("link", name="1 job did a part of its work only").click()
     job = page.get_by_role("list", name="Jobs")
+    expect(job).to_contain_text("partly, 2 failed of 6")
     expect(job).to_contain_text("Cannot be readlogo.gif: a GIF image is not supported")
     expect(job).to_contain_text("Skippedpack.zip/logo.gif: a GIF image is not supported")
     expect(job).to_contain_text("Noticesempty.txt: the file is empty")
     assert violations(page) == []
+
+
+def test_a_folder_is_sent_in_batches_with_its_paths_as_keys(
+    visit: Opened, tmp_path: Path, notes: Site
+) -> None:
+    pages = tmp_path / "handbook" / "pages"
+    pages.mkdir(parents=True)
+    for number in range(60):
+        (pages / f"{number}.md").write_text(f"# Page {number}\n\nA boat is at berth {number}.")
+    page = visit(notes, "/documents?collection=notes")
+    page.get_by_role("button", name="Add documents").click()
+    page.get_by_label("Folder").set_input_files(tmp_path / "handbook")
+    expect(page.get_by_text(re.compile("The first 20 files: 20 documents"))).to_be_visible()
+    page.get_by_role("button", name="Add 60 files").click()
+    upload = page.get_by_role("region", name="Upload of 60 files")
+    expect(upload.get_by_text("60 files of 60 sent")).to_be_visible()
+    expect(upload.get_by_text(re.compile("succeeded 50 of 50"))).to_be_visible()
+    expect(upload.get_by_text(re.compile("succeeded 10 of 10"))).to_be_visible()
+    expect(page.get_by_role("link", name="handbook/pages/59.md")).to_be_visible()
+
+
+def test_a_cancelled_upload_is_resumed_with_what_it_did_not_store(
+    visit: Opened, tmp_path: Path, notes: Site
+) -> None:
+    pages = tmp_path / "handbook"
+    pages.mkdir()
+    for number in range(70):
+        (pages / f"{number}.md").write_text(f"# Page {number}\n\n" + "A boat is moored at the quay. " * 600)
+    page = visit(notes, "/documents?collection=notes")
+    page.get_by_role("button", name="Add documents").click()
+    page.get_by_label("Folder").set_input_files(pages)
+    page.get_by_role("button", name="Add 70 files").click()
+    upload = page.get_by_role("region", name="Upload of 70 files")
+    upload.get_by_role("button", name="Cancel").click()
+    resume = upload.get_by_role("button", name=re.compile("Resume with [0-9]+ files"))
+    resume.click()
+    expect(upload.get_by_text("70 files of 70 sent")).to_be_visible()
+    expect(resume).to_have_count(0)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("71 documents")
+
+
+def test_files_of_one_path_are_named_and_added_once(visit: Opened, notes: Site) -> None:
+    page = visit(notes, "/documents?collection=notes")
+    page.get_by_role("button", name="Add documents").click()
+    payload: FilePayload = {"name": "alarm.md", "mimeType": "text/markdown", "buffer": b"# Alarm"}
+    page.get_by_label("Files", exact=True).set_input_files([payload, payload])
+    expect(page.get_by_text("Left out: another file has this path")).to_be_visible()
+    expect(page.get_by_role("button", name="Add 1 file")).to_be_visible()
 
 
 def test_a_deletion_leaves_a_receipt(visit: Opened, notes: Site) -> None:

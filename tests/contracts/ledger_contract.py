@@ -14,7 +14,7 @@ import pytest
 from conspectus.errors import Conflict, InvalidInput, LockLost, NotFound, WriteOutcomeUnknown
 from conspectus.model.connections import Connection
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
-from conspectus.model.jobs import FINISHED, EmbeddingRequest, Job, JobRates
+from conspectus.model.jobs import FINISHED, EmbeddingRequest, Job, JobOutcome, JobRates
 from conspectus.ports.jobs import IdempotencyStore, JobPlace, JobScope, JobStore, RequestLog
 from tests.support.samples import NOON, NOTES, SHELF
 
@@ -132,6 +132,30 @@ class LedgerContract:
         assert await names(ledger, JobScope((JobPlace(SHELF, ()),))) == []
         assert await names(ledger, JobScope(states=("failed",))) == ["b"]
         assert await names(ledger, JobScope(states=())) == []
+
+    async def test_an_outcome_tells_partial_success_from_success(self, ledger: JobStore) -> None:
+        """Failures in the result of a job that succeeded; an empty list has none."""
+        failure = {"name": "a.pdf", "code": "unreadable_file", "reason": "is encrypted"}
+        ends: dict[str, dict[str, Any]] = {
+            "all": {"state": "succeeded", "result": {"added": 2, "failures": []}},
+            "bare": {"state": "succeeded", "result": None},
+            "part": {"state": "succeeded", "result": {"added": 1, "failures": [failure]}},
+            "none": {"state": "failed", "result": {"failures": [failure]}},
+            "stopped": {"state": "cancelled"},
+            "waits": {},
+        }
+        for minute, (name, fields) in enumerate(ends.items()):
+            await ledger.add(job(name, minute=minute, **fields))
+        outcomes: tuple[JobOutcome, ...] = ("complete", "partial", "failed", "cancelled")
+        listed = {outcome: await names(ledger, JobScope(outcome=outcome)) for outcome in outcomes}
+        assert listed == {
+            "complete": ["bare", "all"], "partial": ["part"], "failed": ["none"], "cancelled": ["stopped"],
+        }  # fmt: skip
+        page = await ledger.jobs(JobScope())
+        assert {
+            outcome: [one.id for one in page.jobs if one.outcome == outcome] for outcome in outcomes
+        } == listed
+        assert (await ledger.report(JobScope(), now=NOON)).partial == 1
 
     async def test_a_report_counts_what_is_in_scope(self, ledger: JobStore) -> None:
         """States of all, rates of what ended in the span."""

@@ -80,6 +80,7 @@ class MemoryLedger:
         by_source = groupby(sorted(week, key=lambda job: str(job.source)), key=lambda job: job.source)
         return IngestReport(
             states=dict(Counter(job.state for job in jobs_in_scope)),
+            partial=sum(job.outcome == "partial" for job in jobs_in_scope),
             rates={
                 name: _rates([job for job in jobs_in_scope if _ended_since(job, now - span)])
                 for name, span in SPANS.items()
@@ -267,7 +268,8 @@ class MemoryReplays:
 
 def _in_scope(job: Job, scope: JobScope) -> bool:
     placed = scope.places is None or any(_at(job, job_place) for job_place in scope.places)
-    return placed and (scope.states is None or job.state in scope.states)
+    ended = scope.outcome in {None, job.outcome}
+    return placed and ended and (scope.states is None or job.state in scope.states)
 
 
 def _at(job: Job, job_place: JobPlace) -> bool:

@@ -6,6 +6,7 @@ export function Drop({
   children,
   accept,
   onFiles,
+  readDrop,
 }: {
   /** The name of the field. */
   label: string;
@@ -13,11 +14,19 @@ export function Drop({
   children: string;
   accept?: string;
   onFiles: (files: readonly File[]) => void;
+  /** Reads what was dropped, where folders are taken too. */
+  readDrop?: (transfer: DataTransfer) => Promise<readonly File[]>;
 }) {
   const input = useRef<HTMLInputElement>(null);
   const [over, setOver] = useState(false);
+  const folder = useRef<HTMLInputElement>(null);
   const take = (files: FileList | null | undefined) => {
     if (files !== null && files !== undefined && files.length > 0) onFiles([...files]);
+  };
+  const drop = (transfer: DataTransfer | null) => {
+    if (transfer === null) return;
+    if (readDrop === undefined) take(transfer.files);
+    else void readDrop(transfer).then((files) => files.length > 0 && onFiles(files));
   };
   return (
     <div
@@ -30,13 +39,29 @@ export function Drop({
       onDrop={(event) => {
         event.preventDefault();
         setOver(false);
-        take(event.dataTransfer?.files);
+        drop(event.dataTransfer);
       }}
     >
       <p>{children}, or</p>
       <button class="btn" type="button" onClick={() => input.current?.click()}>
         Choose files
       </button>
+      {readDrop !== undefined && (
+        <>
+          <button class="btn" type="button" onClick={() => folder.current?.click()}>
+            Choose a folder
+          </button>
+          <input
+            ref={folder}
+            class="sr"
+            type="file"
+            {...{ webkitdirectory: true }}
+            tabIndex={-1}
+            aria-label="Folder"
+            onChange={(event) => take(event.currentTarget.files)}
+          />
+        </>
+      )}
       <input
         ref={input}
         class="sr"

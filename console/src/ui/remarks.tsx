@@ -63,6 +63,9 @@ export function FileRemarks({ result }: { result: Schemas["Job"]["result"] }) {
   );
 }
 
+/** How many failures the result of a job names. */
+export const countFailures = (result: Schemas["Job"]["result"]): number => listFailures(result?.failures).length;
+
 function listFailures(failures: unknown): { name: string; reason: string }[] {
   if (!Array.isArray(failures)) return [];
   return failures.map(({ name, reason }) => ({ name: String(name), reason: String(reason) }));

@@ -9,7 +9,7 @@ from conspectus.access.reader import AuthorizedReader, CollectionAccess
 from conspectus.errors import NotFound
 from conspectus.model.connections import Connection
 from conspectus.model.ids import JobId
-from conspectus.model.jobs import IngestReport, Job, JobPage, JobState
+from conspectus.model.jobs import IngestReport, Job, JobOutcome, JobPage, JobState
 from conspectus.ports.jobs import JobScope, JobStore
 
 
@@ -34,10 +34,16 @@ class AuthorizedJobs:
         return self._with_actions(job, access), access
 
     async def jobs(
-        self, collection: str | None, states: Sequence[JobState] | None, *, after: str | None, limit: int
+        self,
+        collection: str | None,
+        states: Sequence[JobState] | None,
+        *,
+        outcome: JobOutcome | None = None,
+        after: str | None,
+        limit: int,
     ) -> JobPage:
         """Return a page of the jobs of one collection or of all, newest first."""
-        scope = await self._scope(collection, states)
+        scope = replace(await self._scope(collection, states), outcome=outcome)
         page = await self._job_store.jobs(scope, after=after, limit=limit)
         accesses = {access.collection.id: access for access in await self._authorized.collections(collection)}
         jobs = (self._with_actions(job, accesses[job.collection]) for job in page.jobs)

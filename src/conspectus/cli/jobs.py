@@ -142,9 +142,9 @@ def report(
     session.show(current, (picture or jobs_table)(current))
     for job in current:
         session.note_by_name(_file_remarks(job.result or {}))
-    bad = [job for job in current if job.state in {"failed", "cancelled"}]
-    if bad:
-        raise typer.Exit(FAILED if len(bad) == len(current) else PARTIAL)
+    outcomes = {job.outcome for job in current} - {None}
+    if outcomes - {"complete"}:
+        raise typer.Exit(PARTIAL if outcomes & {"complete", "partial"} else FAILED)
 
 
 def _file_remarks(result: Metadata) -> dict[str, str]:
@@ -172,7 +172,8 @@ def jobs_table(jobs: Iterable[Job]) -> RenderableType:
     """Return jobs, one per line."""
     rows = (
         (
-            job.id, job.kind, job.state, f"{job.done}/{job.total}" if job.total else str(job.done),
+            job.id, job.kind, "partial" if job.outcome == "partial" else job.state,
+            f"{job.done}/{job.total}" if job.total else str(job.done),
             job.attempts, cell(job.title, limit=60), job.error,
         )
         for job in jobs
@@ -181,7 +182,7 @@ def jobs_table(jobs: Iterable[Job]) -> RenderableType:
 
 
 def job_picture(job: Job) -> RenderableType:
-    names = ("id", "title", "kind", "state", "attempts", "created", "started", "finished", "error")
+    names = ("id", "title", "kind", "state", "outcome", "attempts", "created", "started", "finished", "error")
     return facts_table({name: getattr(job, name) for name in names} | dict(job.result or {}))
 
 

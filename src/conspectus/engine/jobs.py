@@ -35,6 +35,7 @@ from conspectus.model.jobs import (
     EmbeddingRequest,
     IngestReport,
     Job,
+    JobOutcome,
     JobPage,
     JobState,
     RequestTotals,
@@ -161,12 +162,13 @@ class JobService(Service):
         *,
         collection: Annotated[CollectionName, "Name or id of a collection; none: all."] | None = None,
         state: Annotated[JobState | None, "Only jobs in this state."] = None,
+        outcome: Annotated[JobOutcome | None, "Only jobs that ended like this."] = None,
         after: Cursor | None = None,
         limit: Annotated[int, Range(1, 100), "Maximum number of results.", Example(10)] = 100,
     ) -> JobPage:
         """List a page of jobs, newest first; `after` is a cursor, `limit` is at most 100."""
         states = None if state is None else (state,)
-        return await self._authorized_jobs.jobs(collection, states, after=after, limit=limit)
+        return await self._authorized_jobs.jobs(collection, states, outcome=outcome, after=after, limit=limit)
 
     async def cancel(self, job: JobIdentifier) -> Job:
         """Cancel a job that is queued or runs; a job that has ended stays as it is. Raises NotFound.

@@ -1,6 +1,6 @@
 """Jobs: durable background tasks, and their numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from conspectus.model.records import Metadata
 JobKind = Literal["ingest_url", "ingest_files", "sync", "summary", "retention", "extraction"]
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 JobAction = Literal["cancel", "retry"]
+JobOutcome = Literal["complete", "partial", "failed", "cancelled"]
 FINISHED: frozenset[JobState] = frozenset({"succeeded", "failed", "cancelled"})
 
 
@@ -46,6 +47,16 @@ class Job:
     started: datetime | None = None
     finished: datetime | None = None
     actions: tuple[JobAction, ...] = ()
+
+    @property
+    def outcome(self) -> JobOutcome | None:
+        """How the job ended: `partial` if it succeeded but names `failures`; None until it ends."""
+        if self.state not in FINISHED:
+            return None
+        if self.state != "succeeded":
+            return "cancelled" if self.state == "cancelled" else "failed"
+        failures = (self.result or {}).get("failures")
+        return "partial" if isinstance(failures, Sequence) and failures else "complete"
 
     @property
     def possible_actions(self) -> tuple[JobAction, ...]:
@@ -113,6 +124,7 @@ class IngestReport:
     states: Annotated[Mapping[JobState, int], Example({"succeeded": 12, "failed": 1})]
     rates: Mapping[str, JobRates]
     sources: Mapping[SourceId, JobRates]
+    partial: Annotated[int, "Succeeded jobs that name what failed."] = 0
 
 
 def safe_rate(part: int, total: int) -> float:

@@ -14,6 +14,7 @@ from conspectus.model.jobs import (
     EmbeddingRequest,
     IngestReport,
     Job,
+    JobOutcome,
     JobPage,
     JobState,
     RequestTotals,
@@ -72,10 +73,14 @@ class JobPlace:
 
 @dataclass(frozen=True, slots=True)
 class JobScope:
-    """Which jobs: of any of these places (None: all), in any of these states (None: in any)."""
+    """Which jobs: of any of these places (None: all), in any of these states (None: in any).
+
+    With an `outcome`, only those that ended like this.
+    """
 
     places: tuple[JobPlace, ...] | None = None
     states: tuple[JobState, ...] | None = None
+    outcome: JobOutcome | None = None
 
 
 class JobStore(Protocol):

@@ -28,7 +28,7 @@ from conspectus.model.chat import Allocation
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.filter_json import MAX_FILTER_LENGTH, filter_from_json, filter_to_json
-from conspectus.model.jobs import JobRates, RequestTotals
+from conspectus.model.jobs import Job, JobRates, RequestTotals
 from conspectus.model.parameters import MAX_QUERY
 from conspectus.model.query import Budget, QueryContext
 from conspectus.model.reports import CheckReport
@@ -66,6 +66,7 @@ _RESPONSE_TYPES: Final[Mapping[Any, Any]] = {
 }
 _ADDED_PROPERTIES: Final[Mapping[Any, Sequence[str]]] = {
     CheckReport: ("clean",),
+    Job: ("outcome",),
     JobRates: ("failure_rate", "retry_rate"),
     RequestTotals: ("error_rate",),
     Stream: ("wall",),

@@ -2,8 +2,12 @@ import { useState } from "preact/hooks";
 import { api, type Schemas } from "../../api/client";
 import { Failure, useAction } from "../../ui/action";
 import { Drop } from "../../ui/drop";
+import { wholeNumber } from "../../ui/format";
 import { JobProgress } from "../../ui/job";
+import { Remarks } from "../../ui/remarks";
 import { Preview } from "./preview";
+import { UploadProgress, type Upload } from "./upload-progress";
+import { droppedFiles, MAX_FILES, selectionOf, type Selection } from "./uploads";
 
 type Job = Schemas["Job"];
 
@@ -11,19 +15,20 @@ type Job = Schemas["Job"];
 export function Add({ collection, onAdded }: { collection: string; onAdded: () => void }) {
   const [source, setSource] = useState("uploads");
   const [url, setUrl] = useState("");
-  const [files, setFiles] = useState<readonly File[]>([]);
+  const [selection, select] = useState<Selection>();
+  const [uploads, setUploads] = useState<readonly Upload[]>([]);
   const [jobs, setJobs] = useState<Job[]>([]);
   const { act, failure } = useAction();
   const start = (request: () => Promise<Job>) => act(request, (job) => setJobs((before) => [job, ...before]));
   const target = source.trim() || "uploads";
-  const add = () => {
-    start(() => sendFiles(collection, target, files));
-    setFiles([]);
+  const add = (files: readonly File[]) => {
+    setUploads((before) => [{ id: before.length, collection, source: target, files }, ...before]);
+    select(undefined);
   };
   return (
     <section class="panel adding" aria-label="Add documents">
-      <Drop label="Files" onFiles={setFiles}>
-        Drop files here
+      <Drop label="Files" onFiles={(files) => select(selectionOf(files))} readDrop={droppedFiles}>
+        Drop files or folders here
       </Drop>
       <div class="adding-fields">
         <label>
@@ -56,17 +61,30 @@ export function Add({ collection, onAdded }: { collection: string; onAdded: () =
           </div>
         </form>
       </div>
-      {files.length > 0 && (
-        <Preview collection={collection} source={target} files={files} onAdd={add} onCancel={() => setFiles([])} />
+      {selection !== undefined && (
+        <div class="adding-selection">
+          <Remarks title="Left out: another file has this path" remarks={selection.repeated.map((path) => [path, "added once"])} failed />
+          {selection.isCut && (
+            <p class="failed">
+              Only the first {wholeNumber(MAX_FILES)} files are added. Add larger folders with <code>conspectus add</code>.
+            </p>
+          )}
+          <Preview
+            collection={collection}
+            source={target}
+            files={selection.files}
+            onAdd={() => add(selection.files)}
+            onCancel={() => select(undefined)}
+          />
+        </div>
       )}
       <Failure text={failure} />
+      {uploads.map((upload) => (
+        <UploadProgress key={upload.id} upload={upload} onAdded={onAdded} />
+      ))}
       {jobs.map((job) => (
         <JobProgress key={job.id} job={job} onEnd={onAdded} />
       ))}
     </section>
   );
-}
-
-async function sendFiles(collection: string, source: string, files: readonly File[]): Promise<Job> {
-  return api.ingestFiles({ collection, source, files: [...files] });
 }

@@ -1,5 +1,5 @@
 /** Collections, sources, documents, and the passages of a document on the text that they come from. */
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
 import { usualOf } from "../../api/lists";
@@ -123,6 +123,11 @@ function Collection({
   const [adding, add] = useState(false);
   const [deleting, remove] = useState(false);
   const [creating, create] = useState(false);
+  const isEmpty = sources.data?.length === 0;
+  // What is being added must not vanish with the first source that it brings.
+  useEffect(() => {
+    if (isEmpty) add(true);
+  }, [isEmpty]);
   const selectedSource = sources.data?.find((candidate) => candidate.id === source);
   const reload = () => {
     sources.reload();
@@ -160,7 +165,7 @@ function Collection({
           </button>
         </div>
       </div>
-      {(adding || sources.data?.length === 0) && <Add collection={name} onAdded={reload} />}
+      {adding && <Add collection={name} onAdded={reload} />}
       <Show of={sources} what="the sources">
         {(sourceList) => (
           <>

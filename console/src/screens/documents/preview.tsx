@@ -8,6 +8,9 @@ type ChunkPreview = Schemas["ChunkPreview"];
 
 const READ_BY: Record<string, string> = { ocr: "read by OCR, may have errors", speech: "read from speech" };
 
+/** Files of which a preview is read; those after them are added without one. */
+const MAX_PREVIEWED = 20;
+
 /** Files that were chosen: what they would become, before they are added. */
 export function Preview({
   collection,
@@ -23,7 +26,7 @@ export function Preview({
   onCancel: () => void;
 }) {
   const loaded = useLoad(
-    (signal) => api.previewFiles({ collection, source, files: [...files] }, { signal }),
+    (signal) => api.previewFiles({ collection, source, files: previewed(files) }, { signal }),
     [collection, files],
   );
   return (
@@ -41,6 +44,7 @@ export function Preview({
         {(preview) => (
           <>
             <p class="sub" role="status">
+              {files.length > MAX_PREVIEWED && `The first ${MAX_PREVIEWED} files: `}
               {summary(preview.documents)}; nothing is stored yet
             </p>
             <Remarks title="Cannot be read" remarks={failureRemarks(preview.failures)} failed />
@@ -55,6 +59,8 @@ export function Preview({
     </section>
   );
 }
+
+const previewed = (files: readonly File[]) => files.slice(0, MAX_PREVIEWED);
 
 function summary(documents: readonly DocumentPreview[]): string {
   const chunks = documents.reduce((sum, document) => sum + document.chunk_count, 0);

@@ -16,7 +16,7 @@ export interface Scope {
 }
 
 /** One statement of a lane. Times are milliseconds; undefined ends are open. */
-export interface Item {
+export interface Statement {
   id: string;
   label: string;
   text: string;
@@ -33,7 +33,7 @@ export interface Lane {
   pinned: boolean;
   /** The ids of its memories. */
   memories: string[];
-  items: Item[];
+  statements: Statement[];
   /** Whether it is the empty frame of what was forgotten. */
   forgotten?: boolean;
 }
@@ -106,7 +106,7 @@ async function withVersions(memories: Memory[], scope: Scope, signal: AbortSigna
 export function framesOf(receipt: Receipt, lanes: readonly Lane[]): Frame[] {
   const gone = new Set(receipt.ids);
   return lanes.flatMap((lane) =>
-    lane.items
+    lane.statements
       .filter((version) => gone.has(version.id))
       .map((version) => ({ id: version.id, from: version.knownFrom, until: Date.now(), receipt })),
   );
@@ -116,8 +116,8 @@ export function framesOf(receipt: Receipt, lanes: readonly Lane[]): Frame[] {
 export function withFrames(lanes: readonly Lane[], frames: readonly Frame[]): readonly Lane[] {
   if (frames.length === 0) return lanes;
   const empty = frames.map(({ id, from, until }, at): Lane => {
-    const item = { id, label: "", text: "", knownFrom: from, knownUntil: until, validFrom: undefined, validUntil: undefined };
-    return { key: `forgotten ${at}`, name: "forgotten", pinned: false, memories: [], items: [item], forgotten: true };
+    const statement = { id, label: "", text: "", knownFrom: from, knownUntil: until, validFrom: undefined, validUntil: undefined };
+    return { key: `forgotten ${at}`, name: "forgotten", pinned: false, memories: [], statements: [statement], forgotten: true };
   });
   return [...lanes, ...empty].sort((one, other) => begin(one) - begin(other));
 }
@@ -127,7 +127,7 @@ export function filterLanes(lanes: readonly Lane[], filter: string): readonly La
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return lanes;
   return lanes.filter((lane) => {
-    const text = [lane.name, ...lane.items.map((version) => version.text)].join("\n").toLowerCase();
+    const text = [lane.name, ...lane.statements.map((version) => version.text)].join("\n").toLowerCase();
     return words.every((word) => text.includes(word));
   });
 }
@@ -143,24 +143,24 @@ function lanesOf(histories: readonly (readonly Memory[])[]): Lane[] {
     const fact = last.fact;
     const key = fact === null ? last.id : `${fact.subject}\n${fact.predicate}`;
     const name = fact === null ? last.document.key || last.text : `${fact.subject} ${fact.predicate}`;
-    const lane = lanes.get(key) ?? { key, name, pinned: false, memories: [], items: [] };
+    const lane = lanes.get(key) ?? { key, name, pinned: false, memories: [], statements: [] };
     lane.pinned ||= last.pinned;
     lane.memories.push(last.id);
-    lane.items.push(...itemsOf(history));
+    lane.statements.push(...statementsOf(history));
     lanes.set(key, lane);
   }
-  for (const lane of lanes.values()) lane.items = finishItems(lane.items);
+  for (const lane of lanes.values()) lane.statements = finishStatements(lane.statements);
   return [...lanes.values()].sort((one, other) => begin(one) - begin(other));
 }
 
-const begin = (lane: Lane): number => lane.items[0]?.knownFrom ?? 0;
+const begin = (lane: Lane): number => lane.statements[0]?.knownFrom ?? 0;
 
 /** The statements of a memory: versions that differ in their text. Later versions know more of its validity. */
-function itemsOf(history: readonly Memory[]): Item[] {
-  const items: Item[] = [];
+function statementsOf(history: readonly Memory[]): Statement[] {
+  const statements: Statement[] = [];
   for (const version of history) {
-    const before = items.at(-1);
-    const item = {
+    const before = statements.at(-1);
+    const statement = {
       id: version.id,
       label: version.fact?.object ?? version.text,
       text: version.text,
@@ -169,30 +169,30 @@ function itemsOf(history: readonly Memory[]): Item[] {
       validFrom: time(version.valid_from),
       validUntil: time(version.valid_until),
     };
-    if (before?.text === item.text) items[items.length - 1] = { ...item, knownFrom: before.knownFrom };
-    else items.push(item);
+    if (before?.text === statement.text) statements[statements.length - 1] = { ...statement, knownFrom: before.knownFrom };
+    else statements.push(statement);
   }
-  return items;
+  return statements;
 }
 
 /** In order of time; a statement ends where the next one of its lane begins. */
-function finishItems(items: readonly Item[]): Item[] {
-  const sorted = [...items].sort((one, other) => one.knownFrom - other.knownFrom);
-  return sorted.map((item, at) => {
+function finishStatements(statements: readonly Statement[]): Statement[] {
+  const sorted = [...statements].sort((one, other) => one.knownFrom - other.knownFrom);
+  return sorted.map((statement, at) => {
     const next = sorted[at + 1];
-    if (next === undefined) return item;
-    return { ...item, knownUntil: next.knownFrom, validUntil: item.validUntil ?? next.validFrom };
+    if (next === undefined) return statement;
+    return { ...statement, knownUntil: next.knownFrom, validUntil: statement.validUntil ?? next.validFrom };
   });
 }
 
 /** The statement of a lane that was known at an instant. */
-export const knownAt = (lane: Lane, at: number): Item | undefined =>
-  lane.items.find((version) => version.knownFrom <= at && at < (version.knownUntil ?? Number.POSITIVE_INFINITY));
+export const knownAt = (lane: Lane, at: number): Statement | undefined =>
+  lane.statements.find((version) => version.knownFrom <= at && at < (version.knownUntil ?? Number.POSITIVE_INFINITY));
 
 /** What held in the world at an instant, but was not known here yet. */
-export function outOfDate(lane: Lane, at: number): { recorded: Item; actual: Item } | undefined {
+export function outOfDate(lane: Lane, at: number): { recorded: Statement; actual: Statement } | undefined {
   const recorded = knownAt(lane, at);
-  const actual = lane.items.find(
+  const actual = lane.statements.find(
     (version) => version.knownFrom > at && version.validFrom !== undefined && version.validFrom <= at,
   );
   return recorded === undefined || actual === undefined ? undefined : { recorded, actual };

@@ -1,7 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import { day } from "../../ui/format";
 import { useSize } from "../../ui/size";
-import { knownAt, type Item, type Lane } from "./lanes";
+import { knownAt, type Statement, type Lane } from "./lanes";
 
 const ROW = 62;
 const HEAD = 22;
@@ -21,7 +21,7 @@ export interface Range {
 }
 
 export function rangeOf(lanes: readonly Lane[], now: number): Range {
-  const begun = lanes.flatMap((lane) => lane.items.flatMap((version) => [version.knownFrom, version.validFrom ?? version.knownFrom]));
+  const begun = lanes.flatMap((lane) => lane.statements.flatMap((version) => [version.knownFrom, version.validFrom ?? version.knownFrom]));
   const from = Math.min(...begun, now - DAY);
   return { from: from - (now - from) * 0.04, to: now };
 }
@@ -107,8 +107,8 @@ function LaneRow({
       <text x="0" y={top + 28} class="lane-name">
         {lane.name.length > room ? `${lane.name.slice(0, room - 1)}…` : lane.name}
       </text>
-      {lane.items.map((item, index) => (
-        <Bar key={index} item={item} first={index === 0} top={top} scale={scale} current={item === current} />
+      {lane.statements.map((statement, index) => (
+        <Bar key={index} statement={statement} first={index === 0} top={top} scale={scale} current={statement === current} />
       ))}
     </g>
   );
@@ -116,7 +116,7 @@ function LaneRow({
 
 /** The empty frame of a forgotten memory. */
 function Gone({ lane, top, width, scale }: { lane: Lane; top: number; width: number; scale: (instant: number) => number }) {
-  const { knownFrom = 0, knownUntil } = lane.items[0] ?? {};
+  const { knownFrom = 0, knownUntil } = lane.statements[0] ?? {};
   const [left, right] = [scale(knownFrom), scale(knownUntil ?? Number.POSITIVE_INFINITY)];
   return (
     <g>
@@ -130,30 +130,30 @@ function Gone({ lane, top, width, scale }: { lane: Lane; top: number; width: num
 }
 
 function Bar({
-  item,
+  statement,
   first,
   top,
   scale,
   current,
 }: {
-  item: Item;
+  statement: Statement;
   first: boolean;
   top: number;
   scale: (instant: number) => number;
   current: boolean;
 }) {
-  const [left, right] = [scale(item.knownFrom), scale(item.knownUntil ?? Number.POSITIVE_INFINITY)];
+  const [left, right] = [scale(statement.knownFrom), scale(statement.knownUntil ?? Number.POSITIVE_INFINITY)];
   const width = Math.max(right - left - 2, 3);
   const room = Math.floor((width - 12) / LETTER);
-  const label = item.label.length > room ? `${item.label.slice(0, Math.max(room - 1, 0))}…` : item.label;
-  const dated = item.validFrom !== undefined || item.validUntil !== undefined;
-  const [holds, ends] = [scale(item.validFrom ?? Number.NEGATIVE_INFINITY), scale(item.validUntil ?? Number.POSITIVE_INFINITY)];
-  const late = !first && item.validFrom !== undefined && item.knownFrom > item.validFrom;
+  const label = statement.label.length > room ? `${statement.label.slice(0, Math.max(room - 1, 0))}…` : statement.label;
+  const dated = statement.validFrom !== undefined || statement.validUntil !== undefined;
+  const [holds, ends] = [scale(statement.validFrom ?? Number.NEGATIVE_INFINITY), scale(statement.validUntil ?? Number.POSITIVE_INFINITY)];
+  const late = !first && statement.validFrom !== undefined && statement.knownFrom > statement.validFrom;
   return (
     <g>
       {dated && <line x1={holds + 1} x2={Math.max(ends - 1, holds + 2)} y1={top + 5} y2={top + 5} class="holds" />}
       <rect x={left + 1} y={top + 12} width={width} height="26" rx="4" class={current ? "known" : "known-then"}>
-        <title>{item.text}</title>
+        <title>{statement.text}</title>
       </rect>
       {late && <rect x={holds} y={top + 12} width={Math.max(left - holds, 2)} height="26" class="late" />}
       {room > 3 && (

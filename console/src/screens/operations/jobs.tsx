@@ -1,35 +1,34 @@
-import { api, type Schemas } from "../../api/client";
-import { Failure, useAction } from "../../ui/action";
+import type { Schemas } from "../../api/client";
 import { counted, instant, wholeNumber } from "../../ui/format";
-import { hasEnded } from "../../ui/job";
+import { hasEnded, JobActions, OutcomeTag } from "../../ui/job";
 import { FileRemarks } from "../../ui/remarks";
 
 type Job = Schemas["Job"];
 
-export type State = Job["state"];
-export const STATES: readonly State[] = ["queued", "running", "succeeded", "failed", "cancelled"];
+/** The jobs that are listed: those in a state, or those that ended with failures of their own. */
+export type Selected = Job["state"] | "partial";
+export const SELECTIONS: readonly Selected[] = ["queued", "running", "succeeded", "partial", "failed", "cancelled"];
 
 /** Jobs of a state or of all, the newest first. */
 export function Jobs({
   jobs,
   counts,
-  state,
-  onState,
+  selected,
+  onSelect,
   more,
   reload,
 }: {
   jobs: readonly Job[];
-  /** The number of jobs by state. */
+  /** The number of jobs by state, and of those that succeeded in part. */
   counts: Readonly<Record<string, number>>;
-  state: State | undefined;
-  onState: (state: State | undefined) => void;
+  selected: Selected | undefined;
+  onSelect: (selected: Selected | undefined) => void;
   /** Loads older jobs, where there are some. */
   more: (() => void) | undefined;
   reload: () => void;
 }) {
-  const { act, failure } = useAction();
-  const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  const states = STATES.filter((jobState) => jobState === state || (counts[jobState] ?? 0) > 0);
+  const all = Object.entries(counts).reduce((sum, [name, count]) => (name === "partial" ? sum : sum + count), 0);
+  const selections = SELECTIONS.filter((selection) => selection === selected || (counts[selection] ?? 0) > 0);
   return (
     <section aria-label="Jobs">
       <h2>Jobs</h2>
@@ -37,20 +36,19 @@ export function Jobs({
         <p class="sub">No jobs ran yet. Uploads, syncs and summaries become jobs.</p>
       ) : (
         <div class="chips" role="group" aria-label="Jobs by state">
-          <button class="chip" type="button" aria-pressed={state === undefined} onClick={() => onState(undefined)}>
+          <button class="chip" type="button" aria-pressed={selected === undefined} onClick={() => onSelect(undefined)}>
             All {wholeNumber(all)}
           </button>
-          {states.map((jobState) => (
-            <button key={jobState} class="chip" type="button" aria-pressed={state === jobState} onClick={() => onState(jobState)}>
-              {jobState} {wholeNumber(counts[jobState] ?? 0)}
+          {selections.map((selection) => (
+            <button key={selection} class="chip" type="button" aria-pressed={selection === selected} onClick={() => onSelect(selection)}>
+              {selection} {wholeNumber(counts[selection] ?? 0)}
             </button>
           ))}
         </div>
       )}
-      <Failure text={failure} />
       <ul class="list after" aria-label="Jobs">
         {jobs.map((job) => (
-          <JobRow key={job.id} job={job} act={(request) => act(request, reload)} />
+          <JobRow key={job.id} job={job} onChanged={reload} />
         ))}
       </ul>
       {more !== undefined && (
@@ -70,7 +68,7 @@ function storedFiles(job: Job): string[] {
   return Array.isArray(stored) ? stored.map(String) : [];
 }
 
-function JobRow({ job, act }: { job: Job; act: (request: () => Promise<unknown>) => void }) {
+function JobRow({ job, onChanged }: { job: Job; onChanged: () => void }) {
   const stayed = storedFiles(job);
   return (
     <li class="operations-job">
@@ -91,29 +89,10 @@ function JobRow({ job, act }: { job: Job; act: (request: () => Promise<unknown>)
       ) : (
         <progress max={job.total || 1} value={job.done} aria-label={`Progress of ${job.title}`} />
       )}
-      <span class={job.state === "failed" ? "tag bad" : "tag"}>
-        {job.state}
-        {job.total > 0 && ` ${wholeNumber(job.done)} of ${wholeNumber(job.total)}`}
+      <OutcomeTag job={job} />
+      <span>
+        <JobActions job={job} onChanged={onChanged} />
       </span>
-      {job.actions.includes("retry") ? (
-        <button
-          class="btn compact"
-          type="button"
-          onClick={() => act(() => api.retryJob({ job: job.id }))}
-        >
-          Retry
-        </button>
-      ) : !job.actions.includes("cancel") ? (
-        <span />
-      ) : (
-        <button
-          class="btn compact danger"
-          type="button"
-          onClick={() => act(() => api.cancelJob({ job: job.id }))}
-        >
-          Cancel
-        </button>
-      )}
       <FileRemarks result={job.result} />
     </li>
   );

@@ -7,7 +7,7 @@ import { useFields } from "../../ui/address";
 import { counted, wholeNumber } from "../../ui/format";
 import { hasEnded } from "../../ui/job";
 import { Show, useLoad } from "../../ui/load";
-import { Jobs, STATES, type State } from "./jobs";
+import { Jobs, SELECTIONS, type Selected } from "./jobs";
 
 type Collection = Schemas["CollectionStatus"];
 
@@ -18,11 +18,11 @@ const IDLE_MS = 15_000;
 
 export function Overview() {
   const [fields, setFields] = useFields();
-  const state = STATES.find((state) => state === fields.get("state"));
+  const selected = SELECTIONS.find((selection) => selection === fields.get("state"));
   const [count, setCount] = useState(JOBS);
   const status = useLoad((signal) => api.status({}, { signal }), []);
   const quarantine = useLoad(quarantined, []);
-  const jobs = useLoad((signal) => readJobs(count, state, signal), [count, state]);
+  const jobs = useLoad((signal) => readJobs(count, selected, signal), [count, selected]);
   const running = jobs.data?.rows.some((job) => !hasEnded(job)) ?? false;
   useEffect(() => {
     const again = () => {
@@ -37,15 +37,15 @@ export function Overview() {
     <Show of={{ ...status, busy: false }} what="the status">
       {(report) => (
         <>
-          <Needs collections={report.collections} failed={jobs.data?.counts["failed"] ?? 0} quarantine={quarantine.data ?? []} />
+          <Needs collections={report.collections} counts={jobs.data?.counts ?? {}} quarantine={quarantine.data ?? []} />
           <Storage status={report} />
           <Show of={{ ...jobs, busy: false }} what="the jobs">
             {({ rows, next, counts }) => (
               <Jobs
                 jobs={rows}
                 counts={counts}
-                state={state}
-                onState={(newState) => setFields({ state: newState })}
+                selected={selected}
+                onSelect={(selection) => setFields({ state: selection })}
                 more={next === null ? undefined : () => setCount(count + JOBS)}
                 reload={jobs.reload}
               />
@@ -59,16 +59,18 @@ export function Overview() {
 }
 
 /** The newest jobs, of one state or of all, and how many there are of each. */
-async function readJobs(count: number, state: State | undefined, signal: AbortSignal) {
+async function readJobs(count: number, selected: Selected | undefined, signal: AbortSignal) {
+  const condition = selected === "partial" ? { outcome: selected } : selected === undefined ? {} : { state: selected };
   const [page, report] = await Promise.all([
     readPages(count, MAX_JOBS, async (limit, after) => {
-      const query = { limit, after, ...(state === undefined ? {} : { state }) };
+      const query = { limit, after, ...condition };
       const { jobs, next } = await api.listJobs(query, { signal });
       return { rows: jobs, next };
     }),
     api.ingestReport({}, { signal }),
   ]);
-  return { ...page, counts: report.states as Readonly<Record<string, number>> };
+  const counts: Readonly<Record<string, number>> = { ...report.states, partial: report.partial };
+  return { ...page, counts };
 }
 
 /** The collections that the person manages and that have quarantined texts. */
@@ -82,16 +84,19 @@ const quarantined = (signal: AbortSignal): Promise<string[]> =>
 /** What needs a person, each with a link to where it is mended. */
 function Needs({
   collections,
-  failed,
+  counts,
   quarantine,
 }: {
   collections: readonly Collection[];
-  failed: number;
+  /** The number of jobs by state, and of those that succeeded in part. */
+  counts: Readonly<Record<string, number>>;
   /** Names of collections with quarantined texts. */
   quarantine: readonly string[];
 }) {
   const needs: (readonly [string, string])[] = [];
+  const { failed = 0, partial = 0 } = counts;
   if (failed > 0) needs.push([`${counted(failed, "job")} failed`, "/operations?state=failed"]);
+  if (partial > 0) needs.push([`${counted(partial, "job")} did a part of its work only`, "/operations?state=partial"]);
   for (const name of quarantine) {
     const review = `/operations?part=quarantine&collection=${encodeURIComponent(name)}`;
     needs.push([`quarantined texts of ${name} wait for your review`, review]);

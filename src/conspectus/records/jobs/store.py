@@ -1,6 +1,7 @@
 """Jobs and connections."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,9 +10,11 @@ from sqlalchemy import (
     Connection,
     and_,
     delete,
+    exists,
     false,
     func,
     insert,
+    not_,
     or_,
     select,
     true,
@@ -21,9 +24,10 @@ from sqlalchemy import (
 from conspectus.errors import InvalidInput, LockLost, NotFound
 from conspectus.model.connections import Connection as Wiki
 from conspectus.model.ids import CollectionId, JobId, SourceId
-from conspectus.model.jobs import FINISHED, IngestReport, Job, JobPage, JobRates, JobState
+from conspectus.model.jobs import FINISHED, IngestReport, Job, JobOutcome, JobPage, JobRates, JobState
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.records.core.collections import state
+from conspectus.records.core.dialects import json_elements, json_kind
 from conspectus.records.core.lock_names import row_lock
 from conspectus.records.core.pages import newest_page
 from conspectus.records.core.rows import columns_of, to_columns, to_model
@@ -97,8 +101,10 @@ def _report(connection: Connection, scope: JobScope, *, now: datetime) -> Ingest
     states: dict[JobState, int] = {row.state: row.jobs for row in connection.execute(counted)}
     rates = {name: _rates(connection, scope, now - span).get(None) for name, span in RATE_SPANS.items()}
     sources = _rates(connection, scope, now - RATE_SPANS["7d"], by_source=True)
+    partial = select(func.count()).where(_match_scope(replace(scope, outcome="partial")))
     return IngestReport(
         states=states,
+        partial=connection.execute(partial.select_from(jobs)).scalar_one(),
         rates={name: rate or JobRates(0, 0, 0) for name, rate in rates.items()},
         sources={SourceId(source): rate for source, rate in sources.items() if source is not None},
     )
@@ -120,7 +126,20 @@ def _rates(
 
 def _match_scope(scope: JobScope) -> ColumnElement[bool]:
     in_places = true() if scope.places is None else or_(false(), *map(_at, scope.places))
-    return and_(in_places, true() if scope.states is None else jobs.c.state.in_(scope.states))
+    in_states = true() if scope.states is None else jobs.c.state.in_(scope.states)
+    return and_(in_places, in_states, _has_outcome(scope.outcome))
+
+
+def _has_outcome(outcome: JobOutcome | None) -> ColumnElement[bool]:
+    """Return the condition for jobs that ended like this; it agrees with `Job.outcome`."""
+    if outcome is None:
+        return true()
+    if outcome in {"failed", "cancelled"}:
+        return jobs.c.state == outcome
+    # PostgreSQL reads a key that is missing as one element, and both read an object as its values.
+    lists_failures = func.coalesce(json_kind(jobs.c.result, "failures"), "") == "array"
+    names_failures = and_(lists_failures, exists(select(json_elements(jobs.c.result, "failures").c.value)))
+    return and_(jobs.c.state == "succeeded", names_failures if outcome == "partial" else not_(names_failures))
 
 
 def _at(job_place: JobPlace) -> ColumnElement[bool]:
