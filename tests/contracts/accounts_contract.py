@@ -414,6 +414,21 @@ class AccountsContract:
         await accounts.add_user(User(UserId("new"), "ben", NOON))
         assert await accounts.grants_of(UserId("new")) == []
 
+    async def test_a_grant_tells_who_granted_it(self, accounts: Accounts, peopled: None) -> None:
+        """By the change of the same instant; a grant without one, or a later change, tells nobody."""
+        noted, later, unnoted = to(BEN, "viewer"), to(BEN, "editor", source=PAGES), to(ANNA, "viewer")
+        change = a_change("put_grant")
+        stated = replace(change, subject=BEN, subject_name="ben", collection=WIKI, detail="user viewer")
+        await accounts.put_grant(noted, stated)
+        detail = f"user editor source {PAGES}"
+        await accounts.put_grant(later, replace(stated, id="2", detail=detail, created=NOON + MINUTE))
+        await accounts.put_grant(unnoted)
+        by_role = {(grant.grantee.id, grant.role): grant for grant in await accounts.grants(WIKI)}
+        assert by_role[BEN, "viewer"] == replace(
+            noted, granted_by=change.actor, granted_by_name=change.actor_name
+        )
+        assert [by_role[BEN, "editor"], by_role[ANNA, "viewer"]] == [later, unnoted]
+
     async def test_the_audit_log_is_read_page_by_page(self, accounts: Accounts, peopled: None) -> None:
         """Newest first, and by id where two were noted at the same time."""
         noted = [looked(number, NOON + number // 2 * MINUTE) for number in range(5)]

@@ -288,7 +288,15 @@ class MemoryAccounts(Accounts):
         return is_revoked
 
     async def grants(self, collection: CollectionId) -> Sequence[Grant]:
-        return [grant for grant in self._standing() if grant.collection == collection]
+        return [self._with_grantor(grant) for grant in self._standing() if grant.collection == collection]
+
+    def _with_grantor(self, grant: Grant) -> Grant:
+        detail = f"{grant.grantee.kind} {grant.role}" + (f" source {grant.source}" if grant.source else "")
+        stated = ("put_grant", grant.created, grant.collection, grant.grantee.id, detail)
+        for entry in self._audit:
+            if (entry.action, entry.created, entry.collection, entry.subject, entry.detail) == stated:
+                return replace(grant, granted_by=entry.actor, granted_by_name=entry.actor_name or None)
+        return grant
 
     async def grants_of(self, user: UserId) -> Sequence[Grant]:
         own_groups = {Principal("group", group) for group, member in self._members if member == user}

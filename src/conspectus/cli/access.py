@@ -72,13 +72,16 @@ def _show_grants(session: Session, grants: Sequence[Grant], _: Arguments) -> Non
         for source in session.engine.collections.list_sources(collection=session.collection)
     }
     rows = (
-        (grant.role, grant.grantee.kind, names.get(grant.grantee.id, grant.grantee.id), source)
+        (
+            grant.role, grant.grantee.kind, names.get(grant.grantee.id, grant.grantee.id), source,
+            grant.created, grant.granted_by_name or grant.granted_by,
+        )
         for grant in grants
         for source in ["all" if grant.source is None else source_names.get(grant.source, grant.source)]
-    )
+    )  # fmt: skip
     session.show_or_exit(
         grants,
-        rows_table(("role", "kind", "to", "source"), rows),
+        rows_table(("role", "kind", "to", "source", "since", "by"), rows),
         "no grants yet; only the owner account and its keys have access",
     )
 

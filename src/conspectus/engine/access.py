@@ -1,6 +1,7 @@
 """Access: grants, the roles that they give, and the audit log."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated
 
 from conspectus.access.policy import (
@@ -62,10 +63,11 @@ class AccessService(Service):
         access, source_id = await self._grant_target(collection, source)
         account = await self._require_grantable(access, source_id, grantee, role)
         principal = Principal(grantee.kind, account.id)
-        grant = Grant(access.collection.id, source_id, principal, role, self._parts.clock())
         change = self._describe_grant_change("put_grant", access, source_id, account, grantee.kind, role)
+        # Of the same instant: so the change of the audit log tells who granted it.
+        grant = Grant(access.collection.id, source_id, principal, role, change.created)
         await self._parts.accounts.put_grant(grant, change)
-        return grant
+        return replace(grant, granted_by=change.actor, granted_by_name=change.actor_name)
 
     async def revoke(
         self,

@@ -130,13 +130,18 @@ class Principal(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A role on a collection with all its sources, or on one source of it."""
+    """A role on a collection with all its sources, or on one source of it.
+
+    `granted_by` is the user who granted it and `granted_by_name` their name then; None where it is not noted.
+    """
 
     collection: CollectionId
     source: SourceId | None
     grantee: Principal
     role: Role
     created: datetime
+    granted_by: UserId | None = None
+    granted_by_name: PersonName | None = None
 
 
 RoleOriginKind = Literal["store_owner", "collection_owner", "user", "group"]

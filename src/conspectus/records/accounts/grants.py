@@ -1,10 +1,11 @@
 """Grants of roles, and sources hidden from all but managers."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, or_, select, update
+from sqlalchemy import Connection, Label, Row, case, delete, insert, literal, or_, select, update
 
 from conspectus.errors import NotFound
 from conspectus.model.access import Grant, Principal
@@ -13,7 +14,15 @@ from conspectus.records.accounts.audit import Change, note_change
 from conspectus.records.accounts.users import require_principal
 from conspectus.records.core.collections import state
 from conspectus.records.core.lock_names import Locks, row_lock
-from conspectus.records.tables.core import collections, grants, groups, members, sources, users
+from conspectus.records.tables.core import (
+    account_changes,
+    collections,
+    grants,
+    groups,
+    members,
+    sources,
+    users,
+)
 from conspectus.text.hashing import stable_id
 from conspectus.text.times import from_microseconds, to_microseconds
 
@@ -55,8 +64,28 @@ def revoke(
 
 
 def grants_on(connection: Connection, collection: CollectionId) -> Sequence[Grant]:
-    query = select(grants).where(grants.c.collection == collection)
-    return [_to_grant(row) for row in connection.execute(query.order_by(grants.c.created, grants.c.id))]
+    query = select(grants, _grantor("actor"), _grantor("actor_name")).where(grants.c.collection == collection)
+    rows = connection.execute(query.order_by(grants.c.created, grants.c.id))
+    return [
+        replace(_to_grant(row), granted_by=row.actor, granted_by_name=row.actor_name or None) for row in rows
+    ]
+
+
+def _grantor(column: str) -> Label[Any]:
+    """Return a column of the change that made a grant: it is of the same instant, and says the same."""
+    of_user = grants.c.user.is_not(None)
+    detail = case((of_user, "user "), else_="group ").concat(grants.c.role)
+    source = case((grants.c.source.is_(None), ""), else_=literal(" source ").concat(grants.c.source))
+    is_grant = (
+        account_changes.c.action == "put_grant",
+        account_changes.c.created == grants.c.created,
+        account_changes.c.collection == grants.c.collection,
+        account_changes.c.subject == case((of_user, grants.c.user), else_=grants.c.group),
+        account_changes.c.detail == detail.concat(source),
+    )
+    # A grant that is repeated at once has two changes.
+    change = select(account_changes.c[column]).where(*is_grant).order_by(account_changes.c.id).limit(1)
+    return change.scalar_subquery().label(column)
 
 
 def grants_of(connection: Connection, user: UserId) -> Sequence[Grant]:
