@@ -26,10 +26,10 @@ def main() -> None:
     page = PAGE.read_text(encoding="utf-8")
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}{table()}{END}{after}", encoding="utf-8")
+    PAGE.write_text(f"{before}{BEGIN}{make_table()}{END}{after}", encoding="utf-8")
 
 
-def required_packages() -> dict[str, list[str]]:
+def list_required_packages() -> dict[str, list[str]]:
     """Return the packages of the base install, each with the packages that need it."""
     packages = {}
     for match in BLOCK.finditer(REQUIREMENTS.read_text(encoding="utf-8")):
@@ -38,12 +38,12 @@ def required_packages() -> dict[str, list[str]]:
     return packages
 
 
-def table() -> str:
+def make_table() -> str:
     """Return the rows, largest first."""
     rows = sorted(
         (-megabytes_of(installed), name, via)
-        for name, via in required_packages().items()
-        if (installed := installed_package(name)) is not None
+        for name, via in list_required_packages().items()
+        if (installed := find_installed_package(name)) is not None
     )
     large = [row for row in rows if -row[0] >= MIN_MEGABYTES]
     small = rows[len(large) :]
@@ -55,7 +55,7 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def installed_package(name: str) -> Distribution | None:
+def find_installed_package(name: str) -> Distribution | None:
     """Return a package of this environment; None for one of another platform."""
     try:
         return distribution(name)

@@ -11,7 +11,7 @@ from conspectus.settings import Settings
 from conspectus.web.app import application
 
 
-async def document() -> str:
+async def read_document() -> str:
     """Return the document as a server answers it."""
     settings = Settings()
     with tempfile.TemporaryDirectory() as folder:
@@ -20,6 +20,6 @@ async def document() -> str:
 
 
 if __name__ == "__main__":
-    path, text = Path(sys.argv[1]), asyncio.run(document())
+    path, text = Path(sys.argv[1]), asyncio.run(read_document())
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")

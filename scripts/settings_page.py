@@ -45,12 +45,12 @@ TAIL: Final = """
 """  # noqa: E501
 
 
-def page() -> str:
+def make_page() -> str:
     """Return the page."""
-    return HEAD + "".join(_lines()) + TAIL
+    return HEAD + "".join(_make_lines()) + TAIL
 
 
-def _lines() -> Iterator[str]:
+def _make_lines() -> Iterator[str]:
     hints = get_type_hints(Settings, include_extras=True)
     for name, setting in Settings.__dataclass_fields__.items():
         if name in SECTIONS:
@@ -62,4 +62,4 @@ def _lines() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(make_page(), encoding="utf-8")

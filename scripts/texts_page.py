@@ -25,12 +25,12 @@ into it (checked), or only people see it. Backups and moves to another store con
 """
 
 
-def page() -> str:
+def make_page() -> str:
     """Return the page."""
-    return HEAD + "".join(_lines())
+    return HEAD + "".join(_make_lines())
 
 
-def _lines() -> Iterator[str]:
+def _make_lines() -> Iterator[str]:
     rows = [(*name.split("."), rule) for name, rule in TEXT_COLUMNS.items() if rule.screening != "program"]
     ordered = sorted(rows, key=lambda row: (row[0], str(row[2]), row[1]))
     for (table, rule), columns in groupby(ordered, key=lambda row: (row[0], row[2])):
@@ -40,4 +40,4 @@ def _lines() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(make_page(), encoding="utf-8")

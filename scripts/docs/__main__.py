@@ -22,17 +22,17 @@ def main() -> None:
     """Make the pages, run Sphinx, and finish its output."""
     source, html_folder = WORK / "source", WORK / "html"
     shutil.rmtree(WORK, ignore_errors=True)
-    pages.write(ROOT, source)
+    pages.write_pages(ROOT, source)
     if build_main(
         ["-q", "-W", "--keep-going", "-j", "auto", "-d", str(WORK / "trees"), str(source), str(html_folder)]
     ):
         sys.exit("the documentation has warnings")
-    if broken := finish.broken_links(html_folder):
+    if broken := finish.find_broken_links(html_folder):
         sys.exit("\n".join(["links that lead nowhere:", *broken]))
-    for name, text in llms.texts(source).items():
+    for name, text in llms.make_llms_texts(source).items():
         (html_folder / name).write_text(text, encoding="utf-8")
     shutil.rmtree(OUT, ignore_errors=True)
-    finish.pack(html_folder, OUT)
+    finish.write_compressed(html_folder, OUT)
     files = [file for file in OUT.rglob("*") if file.is_file()]
     size = sum(file.stat().st_size for file in files)
     seconds = processor_seconds()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from scripts.docs.markdown import page, prose, table
+from scripts.docs.markdown import format_docstring, format_page, format_table
 
 from conspectus.errors import ConspectusError
 from conspectus.web.problem_details import CODES, status_of
@@ -73,24 +73,24 @@ SERVER_MEANINGS: Final = {
 """What the codes mean that only the server has."""
 
 
-def kinds(parent: type[ConspectusError] = ConspectusError) -> Iterator[type[ConspectusError]]:
+def walk_error_classes(parent: type[ConspectusError] = ConspectusError) -> Iterator[type[ConspectusError]]:
     """Yield every class of error, those below a class after it."""
     for error_class in parent.__subclasses__():
         yield error_class
-        yield from kinds(error_class)
+        yield from walk_error_classes(error_class)
 
 
-def errors_page() -> str:
+def make_errors_page() -> str:
     """Return the page."""
     class_rows = [
         (
             f"`{error_class.code}`",
             f"`{error_class.__name__}`",
             str(status_of(error_class)),
-            prose(error_class.__doc__),
+            format_docstring(error_class.__doc__),
             ADVICE[error_class.code],
         )
-        for error_class in kinds()
+        for error_class in walk_error_classes()
         if "code" in vars(error_class)
     ]
     server_rows = [
@@ -98,18 +98,18 @@ def errors_page() -> str:
         for status, code in CODES.items()
         if code in SERVER_MEANINGS
     ]
-    return page(
+    return format_page(
         "Errors",
         "Every error of Python, the command line and HTTP has a stable `code`."
         " In Python, errors are subclasses of `conspectus.ConspectusError`, in `conspectus.errors`."
         " Over HTTP, an error is a problem document"
         " (RFC 9457) with the status below. Codes without a class are answers of the server alone.",
-        table(
+        format_table(
             ("code", "class", "status", "meaning", "what to do"),
-            sorted([*class_rows, *server_rows], key=_by_code),
+            sorted([*class_rows, *server_rows], key=_lower_code),
         ),
     )
 
 
-def _by_code(row: Sequence[str]) -> str:
+def _lower_code(row: Sequence[str]) -> str:
     return row[0].lower()

@@ -27,7 +27,7 @@ class Page:
         self.anchors = {"", "top", *(text for name, text in attributes if name == "id")}
 
 
-def broken_links(folder: Path) -> list[str]:
+def find_broken_links(folder: Path) -> list[str]:
     """Return the links of all pages, each with its page, to files or anchors that do not exist."""
     parsed = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
     broken = []
@@ -36,7 +36,7 @@ def broken_links(folder: Path) -> list[str]:
             address, anchor = urldefrag(link)
             if re.match(r"[a-z]+:", address):
                 continue
-            target = _linked_file(path.parent, address) if address else path
+            target = _find_linked_file(path.parent, address) if address else path
             other = None if target is None else parsed.get(target)
             if target is None or (other and unquote(anchor) not in other.anchors):
                 broken.append(f"{path.relative_to(folder)}: {link}")
@@ -44,13 +44,13 @@ def broken_links(folder: Path) -> list[str]:
 
 
 @cache
-def _linked_file(folder: Path, address: str) -> Path | None:
+def _find_linked_file(folder: Path, address: str) -> Path | None:
     """Return the file that a page of a folder links to; None if there is none."""
     target = (folder / unquote(address.partition("?")[0])).resolve()
     return target if target.is_file() else None
 
 
-def pack(html_folder: Path, target: Path) -> None:
+def write_compressed(html_folder: Path, target: Path) -> None:
     """Write the files compressed, with scripts and styles in files of their own."""
     styles: dict[str, str] = {}
     inline: dict[str, str] = {}
@@ -60,16 +60,16 @@ def pack(html_folder: Path, target: Path) -> None:
         body = path.read_bytes()
         name = path.relative_to(html_folder)
         if path.suffix == ".html":
-            body = _without_inline(body.decode(), "../" * (len(name.parts) - 1), inline, styles).encode()
+            body = _move_inline_out(body.decode(), "../" * (len(name.parts) - 1), inline, styles).encode()
         _write(target / name, body)
     for style_name, text in inline.items():
         _write(target / "_static" / style_name, text.encode())
     rules = (f'[data-style="{key}"] {{ {rule} }}\n' for rule, key in sorted(styles.items()))
     _write(target / "_static" / "styles.css", "".join(rules).encode())
-    _write(target / "licenses.txt", _licenses().encode())
+    _write(target / "licenses.txt", _read_licenses().encode())
 
 
-def _without_inline(html: str, root: str, inline: dict[str, str], styles: dict[str, str]) -> str:
+def _move_inline_out(html: str, root: str, inline: dict[str, str], styles: dict[str, str]) -> str:
     """Return a page with links in place of its inline scripts and styles, which are collected."""
 
     def move_inline(match: re.Match[str]) -> str:
@@ -98,7 +98,7 @@ def _write(path: Path, body: bytes) -> None:
     path.write_bytes(body)
 
 
-def _licenses() -> str:
+def _read_licenses() -> str:
     """Return the licences of the theme and of Sphinx, whose scripts and styles the site has."""
     texts = []
     for name in ("furo", "sphinx", "pygments"):

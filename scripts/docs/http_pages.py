@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-from scripts.docs.markdown import code, contents, page, prose, table
+from scripts.docs.markdown import format_code, format_contents, format_docstring, format_page, format_table
 
 ADDRESS: Final = "http://127.0.0.1:8642"
 JSON: Final = "application/json"
@@ -14,52 +14,54 @@ SCHEMAS: Final = "schemas.md"
 Part = Mapping[str, Any]
 
 
-def http_pages(document: Part) -> dict[str, str]:
+def make_http_pages(document: Part) -> dict[str, str]:
     """Return a page for each group of routes, and one for the schemas."""
     groups: dict[str, list[str]] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            groups.setdefault(operation["tags"][0], []).append(_section(method.upper(), path, operation))
+            groups.setdefault(operation["tags"][0], []).append(
+                _describe_route(method.upper(), path, operation)
+            )
     folder = "reference/routes"
-    pages = {f"{folder}/{name}.md": page(name.title(), *sections) for name, sections in groups.items()}
+    pages = {f"{folder}/{name}.md": format_page(name.title(), *sections) for name, sections in groups.items()}
     schemas = document["components"]["schemas"]
-    pages[f"{folder}/{SCHEMAS}"] = page(
-        "Schemas", *(_schema(name, schemas[name]) for name in sorted(schemas))
+    pages[f"{folder}/{SCHEMAS}"] = format_page(
+        "Schemas", *(_describe_schema(name, schemas[name]) for name in sorted(schemas))
     )
-    pages[f"{folder}/index.md"] = page(
+    pages[f"{folder}/index.md"] = format_page(
         "Routes",
         "Every route with its parameters, an example of a request, and one of its answer."
         " [The server](../http.md) has what they share. They can be tried at `/docs`.",
-        contents([*groups, "schemas"]),
+        format_contents([*groups, "schemas"]),
     )
     return pages
 
 
-def _section(method: str, path: str, operation: Part) -> str:
+def _describe_route(method: str, path: str, operation: Part) -> str:
     parameters = operation.get("parameters", [])
     rows = (
         (
             f"`{parameter['name']}`",
             parameter["in"],
-            _type(parameter["schema"]),
-            prose(parameter.get("description")),
+            _name_type(parameter["schema"]),
+            format_docstring(parameter.get("description")),
         )
         for parameter in parameters
     )
     bodies = operation.get("requestBody", {}).get("content", {})
     parts = [
         f"## {method} {path}",
-        prose(operation.get("description")),
+        format_docstring(operation.get("description")),
         f"Operation: `{operation['operationId']}`",
-        table(("parameter", "in", "type", "meaning"), rows),
-        *(f"Body (`{kind}`): {_type(body['schema'])}" for kind, body in bodies.items()),
-        code("sh", _call(method, path, parameters, bodies)),
-        *_answers(operation["responses"]),
+        format_table(("parameter", "in", "type", "meaning"), rows),
+        *(f"Body (`{kind}`): {_name_type(body['schema'])}" for kind, body in bodies.items()),
+        format_code("sh", _format_call(method, path, parameters, bodies)),
+        *_describe_answers(operation["responses"]),
     ]
     return "\n\n".join(filter(None, parts))
 
 
-def _call(method: str, path: str, parameters: list[Part], bodies: Part) -> str:
+def _format_call(method: str, path: str, parameters: list[Part], bodies: Part) -> str:
     """Return the request of the example, with curl."""
     for parameter in parameters:
         if parameter["in"] == "path":
@@ -87,7 +89,7 @@ def _list_files(files: Any) -> list[str]:
     return [str(file) for file in files] if isinstance(files, list) else [str(files)]
 
 
-def _answers(responses: Part) -> Iterator[str]:
+def _describe_answers(responses: Part) -> Iterator[str]:
     for status, answer in responses.items():
         if status >= "300":
             continue
@@ -95,11 +97,11 @@ def _answers(responses: Part) -> Iterator[str]:
         if not content:
             yield f"Answer: {status}, without a body."
         for kind, body in content.items():
-            yield f"Answer {status} (`{kind}`): {_type(body.get('schema', {}))}"
+            yield f"Answer {status} (`{kind}`): {_name_type(body.get('schema', {}))}"
             if kind == JSON:
-                yield code("json", _truncate_example(body["example"]))
+                yield format_code("json", _truncate_example(body["example"]))
             else:
-                yield code("text", str(body["example"]))
+                yield format_code("text", str(body["example"]))
 
 
 def _truncate_example(example: Any) -> str:
@@ -108,35 +110,35 @@ def _truncate_example(example: Any) -> str:
     return "\n".join(lines if len(lines) <= 40 else [*lines[:39], "…"])
 
 
-def _schema(name: str, schema: Part) -> str:
+def _describe_schema(name: str, schema: Part) -> str:
     required_fields = schema.get("required", [])
     rows = (
         (
             f"`{field}`",
             "yes" if field in required_fields else "",
-            _type(property_schema, ""),
-            prose(property_schema.get("description")),
+            _name_type(property_schema, ""),
+            format_docstring(property_schema.get("description")),
         )
         for field, property_schema in schema.get("properties", {}).items()
     )
     parts = (
         f"## {name}",
-        prose(schema.get("description")),
-        table(("field", "required", "type", "meaning"), rows),
+        format_docstring(schema.get("description")),
+        format_table(("field", "required", "type", "meaning"), rows),
     )
     return "\n\n".join(filter(None, parts))
 
 
-def _type(schema: Part, page_of_schemas: str = SCHEMAS) -> str:
+def _name_type(schema: Part, page_of_schemas: str = SCHEMAS) -> str:
     """Return the type of a schema in a word; a named schema is linked."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}]({page_of_schemas}#{name.lower()})"
     for union in ("anyOf", "oneOf", "allOf"):
         if union in schema:
-            return " or ".join(dict.fromkeys(_type(member, page_of_schemas) for member in schema[union]))
+            return " or ".join(dict.fromkeys(_name_type(member, page_of_schemas) for member in schema[union]))
     if schema.get("type") == "array":
-        return f"list of {_type(schema.get('items', {}), page_of_schemas)}"
+        return f"list of {_name_type(schema.get('items', {}), page_of_schemas)}"
     if "enum" in schema or "const" in schema:
         return " or ".join(f"`{constant}`" for constant in schema.get("enum", [schema.get("const")]))
     return str(schema.get("type", "any"))

@@ -25,20 +25,20 @@ HEAD: Final = """\
 NAVIGATION: Final = re.compile(r"^```\{toctree\}\n.*?^```\n?", re.MULTILINE | re.DOTALL)
 
 
-def texts(source: Path) -> dict[str, str]:
+def make_llms_texts(source: Path) -> dict[str, str]:
     """Return the texts of the two files by name, from the Markdown of the site."""
     pages = {
         path.relative_to(source).as_posix(): NAVIGATION.sub("", path.read_text(encoding="utf-8")).strip()
         for path in sorted(source.rglob("*.md"))
     }
-    full = (f"<!-- {path} -->\n\n{text}\n" for path, text in _in_order(pages))
-    return {"llms.txt": "".join(_index(pages)), "llms-full.txt": "\n".join((HEAD, *full))}
+    full = (f"<!-- {path} -->\n\n{text}\n" for path, text in _sort_pages(pages))
+    return {"llms.txt": "".join(_list_pages(pages)), "llms-full.txt": "\n".join((HEAD, *full))}
 
 
-def _index(pages: Mapping[str, str]) -> Iterator[str]:
+def _list_pages(pages: Mapping[str, str]) -> Iterator[str]:
     yield HEAD
     last = ""
-    for path, text in _in_order(pages):
+    for path, text in _sort_pages(pages):
         section = path.partition("/")[0]
         if section != last:
             yield f"\n## {SECTIONS[section]}\n\n"
@@ -48,7 +48,7 @@ def _index(pages: Mapping[str, str]) -> Iterator[str]:
     yield "\n## Optional\n\n- [All pages in one file](llms-full.txt)\n"
 
 
-def _in_order(pages: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _sort_pages(pages: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for section in SECTIONS:
         of_section = {path: text for path, text in pages.items() if path.startswith(f"{section}/")}
         yield from sorted(of_section.items(), key=lambda page: (not page[0].endswith("/index.md"), page[0]))

@@ -57,17 +57,17 @@ class Navigation:
         page_entries = set(self._entries.get(page, ()))
         current = set(page_entries)
         for entry in page_entries:
-            current.update(self._above(entry))
+            current.update(self._walk_parents(entry))
         parts = [self._before]
         for tag in self._tags:
-            parts += [self._tag(tag, page, page_entries=page_entries, current=current), tag.following]
+            parts += [self._render_tag(tag, page, page_entries=page_entries, current=current), tag.following]
         return "".join(parts)
 
-    def _above(self, entry: int) -> Iterator[int]:
+    def _walk_parents(self, entry: int) -> Iterator[int]:
         while (entry := self._parents[entry]) != ROOT:
             yield entry
 
-    def _tag(self, tag: Tag, page: str, *, page_entries: set[int], current: set[int]) -> str:
+    def _render_tag(self, tag: Tag, page: str, *, page_entries: set[int], current: set[int]) -> str:
         match = tag.match
         if match["page"] is not None:
             if tag.entry in page_entries:
@@ -93,14 +93,14 @@ def connect(app: Sphinx) -> None:
 
     def add_navigation(app: Sphinx, page: str, _template: str, context: dict[str, Any], *_: object) -> None:
         if not navigations:
-            navigations.append(Navigation(navigation_html(app)))
+            navigations.append(Navigation(render_navigation(app)))
         context["furo_navigation_tree"] = navigations[0].render(app.builder.get_target_uri(page))
 
     app.connect("html-page-context", hide_toctree, priority=400)
     app.connect("html-page-context", add_navigation, priority=600)
 
 
-def navigation_html(app: Sphinx) -> str:
+def render_navigation(app: Sphinx) -> str:
     """Return the navigation of the first page, which has no entry in it."""
     toctree = global_toctree_for_doc(
         app.env,

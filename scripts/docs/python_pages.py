@@ -16,7 +16,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
-from scripts.docs.markdown import code, contents, page, prose, table
+from scripts.docs.markdown import format_code, format_contents, format_docstring, format_page, format_table
 
 import conspectus
 from conspectus.engine import Engine
@@ -31,16 +31,16 @@ UNKNOWN: Final = (PydanticSchemaGenerationError, PydanticUserError, ValueError, 
 ADAPTERS: Final = ("facades", "integrations", "testing")
 
 
-def services() -> dict[str, type]:
+def list_services() -> dict[str, type]:
     """Return the services of an engine by their attributes."""
     kinds = {}
     for name, attribute in vars(Engine).items():
         if isinstance(attribute, cached_property) and not name.startswith("_"):
-            kinds[name] = get_type_hints(attribute.func, _names_of_services())["return"]
+            kinds[name] = get_type_hints(attribute.func, _import_service_names())["return"]
     return kinds
 
 
-def _names_of_services() -> dict[str, Any]:
+def _import_service_names() -> dict[str, Any]:
     """Return the names in annotations of the engine that are imported for type checks alone."""
     names: dict[str, Any] = {}
     for info in pkgutil.iter_modules(conspectus.engine.__path__):
@@ -48,7 +48,7 @@ def _names_of_services() -> dict[str, Any]:
     return names
 
 
-def methods(kind: type) -> dict[str, Any]:
+def list_methods(kind: type) -> dict[str, Any]:
     """Return the public methods of a class in their order, inherited ones included."""
     attributes: dict[str, Any] = {}
     for base in reversed(kind.__mro__[:-1]):
@@ -61,7 +61,7 @@ def methods(kind: type) -> dict[str, Any]:
     return {name: attribute for name, attribute in routines.items() if callable(attribute)}
 
 
-def public(module: ModuleType) -> dict[str, Any]:
+def list_public_members(module: ModuleType) -> dict[str, Any]:
     """Return the public classes and functions that a module defines."""
     return {
         name: member
@@ -72,7 +72,7 @@ def public(module: ModuleType) -> dict[str, Any]:
     }
 
 
-def modules(package: str) -> list[ModuleType]:
+def list_modules(package: str) -> list[ModuleType]:
     """Return the modules of a package, without those whose extra is not installed here."""
     documented = []
     root = importlib.import_module(f"conspectus.{package}")
@@ -84,109 +84,124 @@ def modules(package: str) -> list[ModuleType]:
     return documented
 
 
-def python_pages() -> dict[str, str]:
+def make_python_pages() -> dict[str, str]:
     """Return a page for each service, and for the names and types that they share."""
-    pages = {f"{FOLDER}/{name}.md": _service(name, kind) for name, kind in services().items()}
+    pages = {f"{FOLDER}/{name}.md": _describe_service(name, kind) for name, kind in list_services().items()}
     names = ((name, getattr(conspectus, name)) for name in sorted(conspectus.__all__))
-    pages[f"{FOLDER}/names.md"] = page(
-        "Public names", "What `import conspectus` has.", *(_member(name, member) for name, member in names)
+    pages[f"{FOLDER}/names.md"] = format_page(
+        "Public names",
+        "What `import conspectus` has.",
+        *(_describe_member(name, member) for name, member in names),
     )
     for package, title in (("model", "Types"), *((adapter, adapter.title()) for adapter in ADAPTERS)):
-        parts = [part for module in modules(package) for part in _module(module)]
-        pages[f"{FOLDER}/{package}.md"] = page(title, *parts)
+        parts = [part for module in list_modules(package) for part in _describe_module(module)]
+        pages[f"{FOLDER}/{package}.md"] = format_page(title, *parts)
     rows = (
-        (f"[`engine.{name}`]({name}.md)", prose(inspect.getdoc(vars(Engine)[name]))) for name in services()
+        (f"[`engine.{name}`]({name}.md)", format_docstring(inspect.getdoc(vars(Engine)[name])))
+        for name in list_services()
     )
-    pages[f"{FOLDER}/index.md"] = page(
+    pages[f"{FOLDER}/index.md"] = format_page(
         "Python",
         "`conspectus.open` gives an engine on a data directory, and `conspectus.connect` one on a server."
         " Both have the same services. With `async with`, methods are awaited;"
         " with `with`, they block and take no `await`.",
-        table(("service", "what it has"), rows),
-        contents(["names", *services(), "model", *ADAPTERS]),
+        format_table(("service", "what it has"), rows),
+        format_contents(["names", *list_services(), "model", *ADAPTERS]),
     )
     return pages
 
 
-def _service(name: str, kind: type) -> str:
-    parts = [prose(inspect.getdoc(kind))]
-    for method, function in methods(kind).items():
+def _describe_service(name: str, kind: type) -> str:
+    parts = [format_docstring(inspect.getdoc(kind))]
+    for method, function in list_methods(kind).items():
         call = f"engine.{name}.{method}"
-        parts += [f"## {method}", code("python", _signature(call, function)), prose(inspect.getdoc(function))]
-        parts.append(_declared("parameter", function))
-        parts.append(f"Example:\n\n{code('python', _example(call, function))}")
-    return page(f"engine.{name}", *parts)
+        parts += [
+            f"## {method}",
+            format_code("python", _format_signature(call, function)),
+            format_docstring(inspect.getdoc(function)),
+        ]
+        parts.append(_describe_parameters("parameter", function))
+        parts.append(f"Example:\n\n{format_code('python', _make_example_call(call, function))}")
+    return format_page(f"engine.{name}", *parts)
 
 
-def _module(module: ModuleType) -> Iterator[str]:
-    members = public(module)
+def _describe_module(module: ModuleType) -> Iterator[str]:
+    members = list_public_members(module)
     if members:
         yield f"## {module.__name__}"
-        yield prose(inspect.getdoc(module))
-        yield from (_member(name, member, "###") for name, member in members.items())
+        yield format_docstring(inspect.getdoc(module))
+        yield from (_describe_member(name, member, "###") for name, member in members.items())
 
 
-def _member(name: str, member: Any, level: str = "##") -> str:
+def _describe_member(name: str, member: Any, level: str = "##") -> str:
     """Return the entry of a class with its fields and methods, of a function, or of a constant."""
     parts = [f"{level} {name}"]
     if inspect.isclass(member):
-        fields_table = _declared("field", member) if is_dataclass(member) else ""
-        parts += [_call_of(name, member), prose(inspect.getdoc(member)), fields_table, _methods_table(member)]
+        fields_table = _describe_parameters("field", member) if is_dataclass(member) else ""
+        parts += [
+            _format_class_call(name, member),
+            format_docstring(inspect.getdoc(member)),
+            fields_table,
+            _make_methods_table(member),
+        ]
     elif callable(member):
-        parts += [code("python", _signature(name, member)), prose(inspect.getdoc(member))]
+        parts += [
+            format_code("python", _format_signature(name, member)),
+            format_docstring(inspect.getdoc(member)),
+        ]
     else:
-        parts.append(f"`{_plain(str(member))}`")
+        parts.append(f"`{_remove_modules(str(member))}`")
     return "\n\n".join(filter(None, parts))
 
 
-def _call_of(name: str, kind: type) -> str:
+def _format_class_call(name: str, kind: type) -> str:
     """Return the call of a class; nothing for a class without a signature of its own."""
     try:
-        return "" if kind is conspectus.Settings else code("python", _signature(name, kind))
+        return "" if kind is conspectus.Settings else format_code("python", _format_signature(name, kind))
     except ValueError:
         return ""
 
 
-def _methods_table(kind: type) -> str:
+def _make_methods_table(kind: type) -> str:
     """Return the methods of a class, each with the first line of its docstring."""
     rows = []
-    for name, method in methods(kind).items():
+    for name, method in list_methods(kind).items():
         if (getattr(method, "__module__", None) or "").startswith("conspectus"):
             first = (inspect.getdoc(method) or "").partition("\n")[0]
-            rows.append((f"`{_signature(name, method, max_width=10_000)}`", prose(first)))
-    return table(("method", "what it does"), rows)
+            rows.append((f"`{_format_signature(name, method, max_width=10_000)}`", format_docstring(first)))
+    return format_table(("method", "what it does"), rows)
 
 
-def _declared(column: str, owner: Any) -> str:
+def _describe_parameters(column: str, owner: Any) -> str:
     """Return the parameters or fields whose annotations have help, with the bounds of numbers."""
     try:
         declarations = {name: declaration_of(hint) for name, hint in annotated_hints(owner).items()}
     except NameError:
         return ""
     rows = (
-        (f"`{name}`", prose(declaration.help), _range(declaration.range))
+        (f"`{name}`", format_docstring(declaration.help), _format_range(declaration.range))
         for name, declaration in declarations.items()
         if declaration.help
     )
-    return table((column, "meaning", "range"), rows)
+    return format_table((column, "meaning", "range"), rows)
 
 
-def _range(bounds: Range | None) -> str:
+def _format_range(bounds: Range | None) -> str:
     if bounds is None:
         return ""
     lowest = f"above {bounds.lowest:g}" if bounds.above else f"{bounds.lowest:g}"
-    highest = f"`{bounds.setting}`" if bounds.setting else _number(bounds.highest)
+    highest = f"`{bounds.setting}`" if bounds.setting else _format_bound(bounds.highest)
     return f"{lowest} to {highest}" if highest else f"{lowest} or more"
 
 
-def _number(highest: object) -> str:
+def _format_bound(highest: object) -> str:
     return f"{highest:,}" if isinstance(highest, int | float) else ""
 
 
-def _signature(name: str, function: Any, max_width: int = 100) -> str:
+def _format_signature(name: str, function: Any, max_width: int = 100) -> str:
     """Return a call with the types of its parameters; a long one has a line for each parameter."""
     signature = inspect.signature(function)
-    types = _types(function)
+    types = _read_types(function)
     parameters = [
         parameter.replace(annotation=types.get(parameter.name, parameter.annotation))
         for parameter in signature.parameters.values()
@@ -203,14 +218,14 @@ def _signature(name: str, function: Any, max_width: int = 100) -> str:
         "" if return_type is inspect.Signature.empty else f" -> {inspect.formatannotation(return_type)}"
     )
     await_word = "await " if inspect.iscoroutinefunction(function) and "." in name else ""
-    line = f"{await_word}{name}({_plain(', '.join(arguments))}){_plain(return_text)}"
+    line = f"{await_word}{name}({_remove_modules(', '.join(arguments))}){_remove_modules(return_text)}"
     if len(line) <= max_width:
         return line
-    inside = "".join(f"    {_plain(parameter)},\n" for parameter in arguments)
-    return f"{await_word}{name}(\n{inside}){_plain(return_text)}"
+    inside = "".join(f"    {_remove_modules(parameter)},\n" for parameter in arguments)
+    return f"{await_word}{name}(\n{inside}){_remove_modules(return_text)}"
 
 
-def _types(function: Any) -> dict[str, Any]:
+def _read_types(function: Any) -> dict[str, Any]:
     """Return the types of parameters, without the rest of their annotations."""
     try:
         return hints(function)
@@ -218,13 +233,13 @@ def _types(function: Any) -> dict[str, Any]:
         return {}
 
 
-def _plain(text: str) -> str:
+def _remove_modules(text: str) -> str:
     """Return a signature without the modules of its types."""
     text = re.sub(r"<(?:class '|function |object )?([\w.]+)[^>]*>", r"\1", text.replace("NoneType", "None"))
     return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])", "", text).replace("'", "")
 
 
-def _example(call: str, function: Any) -> str:
+def _make_example_call(call: str, function: Any) -> str:
     """Return a call with the required arguments; one that only another call gives is named."""
     annotated, types = get_type_hints(function, include_extras=True), get_type_hints(function)
     required_parameters = [
@@ -235,7 +250,10 @@ def _example(call: str, function: Any) -> str:
         and parameter.kind not in {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
     ]
     arguments = [
-        (parameter, _argument(annotated[parameter.name], types[parameter.name], parameter.name))
+        (
+            parameter,
+            _format_example_argument(annotated[parameter.name], types[parameter.name], parameter.name),
+        )
         for parameter in required_parameters
     ]
     argument_texts = [
@@ -246,42 +264,42 @@ def _example(call: str, function: Any) -> str:
     return f"{await_word}{call}({', '.join(argument_texts)})"
 
 
-def _argument(annotation: Any, hint: Any, name: str) -> str:
+def _format_example_argument(annotation: Any, hint: Any, name: str) -> str:
     """Return the declared example, or an instance of the type."""
     example = declaration_of(annotation).example
     try:
-        return _literal(_value(hint) if example is NO_EXAMPLE else example)
+        return _format_literal(_make_example(hint) if example is NO_EXAMPLE else example)
     except UNKNOWN:
         return name
 
 
-def _value(hint: Any) -> Any:
+def _make_example(hint: Any) -> Any:
     """Return an instance of a type, from the examples of its fields."""
-    adapter = TypeAdapter(_listed(hint))
+    adapter = TypeAdapter(_list_type(hint))
     schema = adapter.json_schema(ref_template="#/components/schemas/{model}")
     return adapter.validate_python(Examples(schema.get("$defs", {})).request(schema))
 
 
-def _listed(hint: Any) -> Any:
+def _list_type(hint: Any) -> Any:
     """Return a type with lists in place of iterables."""
     origin, members = get_origin(hint), get_args(hint)
     if origin is Iterable:
         return GenericAlias(list, members)
-    return reduce(or_, map(_listed, members)) if origin in {Union, UnionType} else hint
+    return reduce(or_, map(_list_type, members)) if origin in {Union, UnionType} else hint
 
 
-def _literal(instance: Any) -> str:
+def _format_literal(instance: Any) -> str:
     """Return an instance as a program writes it, without fields that have their default."""
     if isinstance(instance, datetime):
         return f'datetime.fromisoformat("{instance.isoformat()}")'
     if isinstance(instance, Path):
         return repr(str(instance))
     if isinstance(instance, list | tuple):
-        return f"[{', '.join(map(_literal, instance))}]"
+        return f"[{', '.join(map(_format_literal, instance))}]"
     if not is_dataclass(instance):
         return repr(instance)
     arguments = (
-        f"{field.name}={_literal(getattr(instance, field.name))}"
+        f"{field.name}={_format_literal(getattr(instance, field.name))}"
         for field in fields(instance)
         if field.default is MISSING or getattr(instance, field.name) != field.default
         if field.default_factory is MISSING or getattr(instance, field.name) != field.default_factory()

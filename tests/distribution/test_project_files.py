@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from scripts.install_sizes import PAGE, REQUIREMENTS, required_packages
+from scripts.install_sizes import PAGE, REQUIREMENTS, list_required_packages
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -86,7 +86,7 @@ def test_the_dashboard_asks_for_metrics_that_the_server_has() -> None:
 
 def test_the_page_on_installing_lists_what_is_installed() -> None:
     """After `make lock`, `python scripts/install_sizes.py` writes the list anew."""
-    required = required_packages()
+    required = list_required_packages()
     rows = re.findall(r"^\| ([^|*]+) \| [\d.]+ \| ([^|]*) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
     listed = {name for name, _ in rows if " smaller ones" not in name}
     listed |= {name for row, names in rows if " smaller ones" in row for name in names.split(", ")}

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 import typer
-from scripts.openapi import document
+from scripts.openapi import read_document
 
 from conspectus.cli.main import build_app
 from conspectus.settings import CONFIG, PREFIX, Settings
@@ -151,7 +151,7 @@ def test_settings_before_commands_exist() -> None:
 
 
 def test_requests_go_to_routes_that_exist() -> None:
-    paths = json.loads(asyncio.run(document()))["paths"]
+    paths = json.loads(asyncio.run(read_document()))["paths"]
     routes = [
         (method.upper(), re.compile(re.sub(r"\{[^}]+\}", "[^/?]+", path) + r"(\?.*)?"))
         for path, methods in paths.items()
@@ -187,7 +187,7 @@ def names_of(schema: object) -> Iterator[str]:
 
 def test_json_keys_exist() -> None:
     """A key that no request and no answer has, such as `form` for `format`, is refused by a server."""
-    names = {*names_of(json.loads(asyncio.run(document())))} | FILTER_WORDS | OTHER_PROGRAMS
+    names = {*names_of(json.loads(asyncio.run(read_document())))} | FILTER_WORDS | OTHER_PROGRAMS
     keys = [(page.name, key) for page in PAGES for text in json_texts(page) for key in JSON_KEY.findall(text)]
     assert len(keys) > 40
     assert [(page, key) for page, key in keys if key not in names] == []

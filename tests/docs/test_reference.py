@@ -16,7 +16,7 @@ from conspectus.web.problem_details import CODES
 @pytest.fixture(scope="module")
 def generated_pages() -> dict[str, str]:
     """The pages that are made from code."""
-    return pages.generated_pages()
+    return pages.make_pages()
 
 
 def test_every_public_name_has_an_entry(generated_pages: dict[str, str]) -> None:
@@ -25,8 +25,8 @@ def test_every_public_name_has_an_entry(generated_pages: dict[str, str]) -> None
     types = [
         (package, name)
         for package in ("model", *python_pages.ADAPTERS)
-        for module in python_pages.modules(package)
-        for name in python_pages.public(module)
+        for module in python_pages.list_modules(package)
+        for name in python_pages.list_public_members(module)
     ]
     missing = [
         public_name
@@ -37,18 +37,18 @@ def test_every_public_name_has_an_entry(generated_pages: dict[str, str]) -> None
 
 
 def test_every_method_of_every_service_has_its_signature(generated_pages: dict[str, str]) -> None:
-    services = python_pages.services()
+    services = python_pages.list_services()
     assert {"documents", "search", "memory", "graph", "people"} <= services.keys()
     for service, kind in services.items():
         page = generated_pages[f"reference/python/{service}.md"]
-        for name in python_pages.methods(kind):
+        for name in python_pages.list_methods(kind):
             section = page.partition(f"## {name}\n")[2].partition("\n## ")[0]
             assert (f"engine.{service}.{name}(" in section, name) == (True, name)
 
 
 def test_every_method_has_an_example_that_can_be_compiled(generated_pages: dict[str, str]) -> None:
-    for service, kind in python_pages.services().items():
-        for name in python_pages.methods(kind):
+    for service, kind in python_pages.list_services().items():
+        for name in python_pages.list_methods(kind):
             call = re.search(
                 rf"Example:\n\n```python\n(?:await )?(engine\.{service}\.{name}\(.*)",
                 generated_pages[f"reference/python/{service}.md"],
@@ -58,7 +58,7 @@ def test_every_method_has_an_example_that_can_be_compiled(generated_pages: dict[
 
 def test_every_command_and_option_has_an_entry(generated_pages: dict[str, str]) -> None:
     page = "".join(text for path, text in generated_pages.items() if path.startswith("reference/commands/"))
-    for name, command in cli_pages.commands(typer.main.get_command(build_app())):
+    for name, command in cli_pages.walk_commands(typer.main.get_command(build_app())):
         section = page.partition(f"## {name}\n")[2].partition("\n## ")[0]
         assert (name, "Example:" in section) == (name, True)
         parameters = [parameter for parameter in command.params if parameter.name not in cli_pages.SHARED]
@@ -84,7 +84,7 @@ def test_every_setting_and_every_error_has_an_entry(generated_pages: dict[str, s
     settings, errors = generated_pages["reference/settings.md"], generated_pages["reference/errors.md"]
     names = [f"{PREFIX}{name.upper()}" for name in Settings.__dataclass_fields__]
     assert [name for name in names if f"| `{name}` |" not in settings] == []
-    codes = {kind.code for kind in errors_page.kinds()} | set(CODES.values())
+    codes = {kind.code for kind in errors_page.walk_error_classes()} | set(CODES.values())
     assert [code for code in sorted(codes) if f"| `{code}` |" not in errors] == []
     assert errors_page.ADVICE.keys() == codes
 
@@ -104,6 +104,6 @@ def test_models_get_an_index_and_all_pages(tmp_path: Path) -> None:
     (folder / "index.md").write_text("# Start\n")
     (folder / "guides" / "index.md").write_text("# Guides\n\n```{toctree}\nchat\n```\n")
     (folder / "guides" / "chat.md").write_text("# Chat\n\nAsk.\n")
-    texts = llms.texts(folder)
+    texts = llms.make_llms_texts(folder)
     assert "## Guides\n\n- [Guides](guides/index.html)\n- [Chat](guides/chat.html)\n" in texts["llms.txt"]
     assert "# Chat\n\nAsk." in texts["llms-full.txt"] and "toctree" not in texts["llms-full.txt"]

@@ -8,5 +8,5 @@ PAGE = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
 
 
 def test_the_page_is_not_stale() -> None:
-    page = runpy.run_path(str(ROOT / "scripts" / "settings_page.py"))["page"]()
+    page = runpy.run_path(str(ROOT / "scripts" / "settings_page.py"))["make_page"]()
     assert page == PAGE, "run `make docs`"
