@@ -170,6 +170,17 @@ class Settings:
         int, "time that the model continues after its last reader left"
     ] = 5
 
+    answer_records: Annotated[
+        str, "windows, recalls and chats that are kept as given: `off`, `sampled` or `all`"
+    ] = "off"
+    answer_sample_percent: Annotated[int, "`sampled`: share of them that is kept, in percent"] = 10
+    answer_days: Annotated[int, "days that an answer record is kept"] = 30
+    max_answers: Annotated[int, "maximum answer records of a store; the oldest are deleted"] = 10_000
+    max_answers_bytes: Annotated[int, "maximum size of all answer records of a store"] = 1_000_000_000
+    max_answer_bytes: Annotated[
+        int, "maximum size of an answer record; a larger one loses its prompt, candidates and answer"
+    ] = 500_000
+
     summary_max_attempts: Annotated[int, "maximum attempts to summarize a batch"] = 3
     summary_concurrency: Annotated[int, "batches that a process summarizes at once"] = 4
     max_summary_captions: Annotated[int, "maximum captions of a summary"] = 100_000
@@ -354,6 +365,7 @@ class Settings:
             "chat_feedback": self.chat_feedback,
             "chat_form": self.chat_form,
             "chat_events": self.chat_events,
+            "answer_records": self.answer_records,
             "user_directory": self.user_directory,
             "oidc_create_users": self.oidc_create_users,
             "scim_subject": self.scim_subject,
@@ -363,6 +375,7 @@ class Settings:
             "chat_feedback": ("on", "off"),
             "chat_form": ("auto", "passages", "tasks"),
             "chat_events": ("all", "text"),
+            "answer_records": ("off", "sampled", "all"),
             "user_directory": ("shared", "open"),
             "oidc_create_users": ("on", "off"),
             "scim_subject": ("none", "externalId", "userName"),

@@ -58,9 +58,9 @@ def test_a_store_without_memories_says_how_to_add_one(shell: Shell, notes: Path,
 
 
 EMPTY_LISTS = (
-    "list", "alerts list", "connections list", "feedback list", "graph list", "grants list", "groups list",
-    "invitations list", "jobs list", "keys list", "memory list", "quarantine list", "requests list",
-    "sessions list", "streams list", "tasks list", "users list",
+    "list", "alerts list", "answers list", "connections list", "feedback list", "graph list",
+    "grants list", "groups list", "invitations list", "jobs list", "keys list", "memory list",
+    "quarantine list", "requests list", "sessions list", "streams list", "tasks list", "users list",
 )  # fmt: skip
 
 

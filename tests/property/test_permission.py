@@ -25,7 +25,7 @@ from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
 from conspectus.web.logs import logger
 
-SETTINGS = Settings(embedder="none", alert_poll_interval_ms=5)
+SETTINGS = Settings(embedder="none", alert_poll_interval_ms=5, answer_records="all")
 STEPS = 15
 TOGETHER = 5
 QUICK = 5

@@ -1,5 +1,6 @@
 """Looking at a store as one person, by every method that reads: all that was granted, and nothing else."""
 
+import re
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -13,6 +14,7 @@ from conspectus.model.query import Query, QueryContext
 from conspectus.model.records import NewDocument
 from tests.support.permission_doing import outcome
 from tests.support.permission_model import RANK, Paper, Room, Visitor
+from tests.support.permission_recorded import read_records
 from tests.support.permission_remembering import of_memories
 from tests.support.permission_watching import (
     Attempt,
@@ -23,6 +25,8 @@ from tests.support.permission_watching import (
 )
 
 BUDGET = 300
+ANSWER_ID = re.compile(r"answer='[0-9a-f-]{36}'")
+"""The id of an answer record, which is another one each time."""
 
 
 def on_a_collection(grantee: Principal) -> Mapping[str, Attempt]:
@@ -146,6 +150,7 @@ class Looking(Watching):
             answers += await self._ask_about(who, view, paper)
         answers += await self.listen(who, view)
         answers += await self.watch(who, view)
+        answers += await read_records(self.world, who, view, await self.door.enter(self.owner))
         await self.watch_in_part()
         await self._pry_into_alerts(who, view)
         if who.user.id != self.owner.user.id:
@@ -350,7 +355,8 @@ def _told(answer: Any) -> str:
     """What an answer says, apart from how long it took."""
     if isinstance(answer, ConspectusError):
         return f"{answer} {vars(answer)}"
-    return repr(replace(answer, timings={}) if hasattr(answer, "timings") else answer)
+    text = repr(replace(answer, timings={}) if hasattr(answer, "timings") else answer)
+    return ANSWER_ID.sub("answer=''", text)
 
 
 def _without(answer: Any, word: str) -> str:

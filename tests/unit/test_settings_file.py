@@ -63,6 +63,7 @@ ACCEPTED_WORDS = {
     "chat_form": "tasks",
     "chat_min_similarity": "0.3",
     "chat_events": "text",
+    "answer_records": "sampled",
     "user_directory": "open",
     "public_address": "https://context.example.org",
     "oidc_issuer": "https://login.example.org",

@@ -24,7 +24,7 @@ from conspectus.web.app import application
 from conspectus.web.logs import API, logger
 from conspectus.web.serve import Server, bound
 
-SETTINGS = Settings(embedder="none")
+SETTINGS = Settings(embedder="none", answer_records="all")
 
 
 @dataclass

@@ -37,6 +37,7 @@ async def running_planted(
     wiki.mkdir()
     (wiki / "zqxpageqz.md").write_text("# zqxheadqz\n\nzqxbodyqz")
     settings = {"workers": workers, "chat_resume_seconds": 600, "fetch_allowed_networks": "127.0.0.0/8"}
+    settings["answer_records"] = "all"
     async with AsyncExitStack() as stack:
         web = await stack.enter_async_context(ScriptedServer({"/zqxpageqz": PAGE}))
         model = ScriptedChatModel(["zqxanswerqz"])
@@ -58,7 +59,7 @@ async def test_nothing_is_left_of_what_any_operation_took_in(tmp_path: Path, wor
     store = tmp_path / "data"
     async with running_planted(tmp_path, workers) as clients:
         one, *_, other = clients if workers > 1 else (clients[0], clients[0])
-        answers = {"replays", "chat_frames"} if workers > 1 else {"replays"}
+        answers = {"replays", "answers"} | ({"chat_frames"} if workers > 1 else set())
         await until(lambda: answers <= in_tables(store).keys())
         collections = [collection["id"] for collection in (await one.get("/collections")).json()]
         for collection in collections:

@@ -24,6 +24,7 @@ from conspectus.access.policy import (
 from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role, Scope, User
+from conspectus.model.answers import AnswerAccess
 from conspectus.model.connections import Connection
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, Not, document_row, matches
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
@@ -157,6 +158,21 @@ class AuthorizedReader:
         if access is None:
             raise NotFound("collection", name)
         return access
+
+    async def answer_access(self, since: datetime) -> AnswerAccess:
+        """Return what the person may read now, for answer records that were made after an instant."""
+        accesses = await self.collections()
+        return AnswerAccess(
+            self.person.id,
+            tuple(access.collection.id for access in accesses if access.sees_all),
+            tuple(
+                source
+                for access in accesses
+                if not access.sees_all
+                for source in sorted(access.roles.sources)
+            ),
+            since,
+        )
 
     async def has_prefix(self, prefix: str) -> bool:
         """Return whether any collection, readable or not, has a name with that prefix."""

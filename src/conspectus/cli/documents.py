@@ -283,11 +283,13 @@ def _failure_tables(failures: Sequence[FileFailure]) -> list[RenderableType]:
 
 def receipt_line(receipt: Receipt) -> str:
     """Return the numbers of what was deleted."""
-    counts = (
+    counts = [
         format_count(receipt.documents, "document"),
         format_count(receipt.chunks, "chunk"),
         format_count(receipt.vectors, "vector"),
-    )
+    ]
+    if receipt.answers:
+        counts.append(format_count(receipt.answers, "answer record"))
     return f"deleted {', '.join(counts)}" + erasure_text(
         purged=receipt.purged, is_pending=receipt.erasure_pending
     )

@@ -34,6 +34,7 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "import": ("Import from mem0, LangGraph, Chroma, Qdrant, files and exports.", "imports"),
     "eval": ("Measure quality on an evaluation set.", "eval"),
     "collections": ("Manage collections.", "collections"),
+    "answers": ("List and read what people were given.", "answers"),
     "feedback": ("Manage feedback on search results.", "search"),
     "sources": ("Manage the sources of a collection.", "collections"),
     "jobs": ("Manage background jobs.", "jobs"),

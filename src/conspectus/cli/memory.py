@@ -54,6 +54,7 @@ COUNTED: Final = {
     "vectors": "vector",
     "edges": "edge",
     "facts": "extracted fact",
+    "answers": "answer record",
 }
 NO_MEMORIES: Final = "no memories"
 

@@ -22,6 +22,7 @@ from conspectus.client.people import (
 from conspectus.client.search import RemoteSearch
 from conspectus.client.streams import RemoteStreams
 from conspectus.client.transport import RemoteService, Transport
+from conspectus.engine.answers import AnswerService
 from conspectus.engine.connections import ConnectionService
 from conspectus.engine.delegation import delegate_to
 from conspectus.engine.documents import DocumentService
@@ -32,6 +33,11 @@ from conspectus.engine.summaries import SummaryService
 from conspectus.engine.tasks import TaskService
 from conspectus.model.trust import Origin
 from conspectus.ports import Archives, CountTokens, Files
+
+
+@derive_client
+class RemoteAnswers(RemoteService, AnswerService):
+    """Answer records of a server."""
 
 
 @derive_client
@@ -66,6 +72,7 @@ class RemoteEngine:
         self.collections = RemoteCollections(*parts)
         self.documents = RemoteDocuments(*parts)
         self.search = RemoteSearch(*parts)
+        self.answers = RemoteAnswers(*parts)
         self.channels = RemoteChannels(*parts)
         self.chat = RemoteChat(*parts)
         self.tasks = TaskService(self)

@@ -4,6 +4,7 @@ from typing import Protocol
 
 from conspectus.engine.access import AccessService
 from conspectus.engine.alerts import AlertService
+from conspectus.engine.answers import AnswerService
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.chat import ChatService
 from conspectus.engine.connections import ConnectionService
@@ -30,6 +31,10 @@ class AnyEngine(TaskEngine, Protocol):
 
     def with_origin(self, origin: Origin) -> "AnyEngine":
         """Return an engine whose writes have at most the level of texts of an origin."""
+
+    @property
+    def answers(self) -> AnswerService:
+        """See AnswerService."""
 
     @property
     def channels(self) -> ChannelService:

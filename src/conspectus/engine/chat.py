@@ -15,13 +15,23 @@ from conspectus.chat.prompt import NOTHING_FOUND
 from conspectus.chat.request import PreparedChat, draft_chat
 from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
 from conspectus.deferred import dataclass
+from conspectus.engine.answer_parts import (
+    candidates_of_hits,
+    candidates_of_trace,
+    citations_of_sources,
+    documents_of_window,
+)
+from conspectus.engine.answer_recorder import AnswerRecorder
+from conspectus.engine.answered_chat import AnswerContext, AnsweredChat
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.context import EngineContext
 from conspectus.engine.search import SearchService
+from conspectus.engine.searcher import Searcher
 from conspectus.engine.service import Service
 from conspectus.errors import ConspectusError, InvalidInput, NotFound, PermissionDenied, as_field
+from conspectus.model.answers import AnswerRecord
 from conspectus.model.channels import NewMessage
-from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Citations, Failure, Sources
+from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Citations, Delta, Failure, Sources
 from conspectus.model.filter import And, Eq, Not, names_texts
 from conspectus.model.query import DEFAULT_MIN_SIMILARITY, EVERYWHERE, Budget, Query
 from conspectus.model.records import Source
@@ -63,6 +73,27 @@ class _PromptContext:
     """Lengths in characters of the beginnings that a model provider may cache."""
     best_similarity: float | None = None
     """The highest similarity of a candidate, for the log."""
+    hits: tuple[Hit, ...] = ()
+    """The hits of the window, or those on tasks."""
+
+    @property
+    def answer_context(self) -> AnswerContext:
+        """The context as an answer record has it."""
+        sources, window = self.sources, self.window
+        if window is None:
+            candidates = candidates_of_hits(self.hits, sources.sources)
+            documents = {candidate.document for candidate in candidates}
+        else:
+            candidates, documents = candidates_of_trace(window.trace), documents_of_window(window, self.hits)
+        return AnswerContext(
+            self.context,
+            sources.outcome,
+            sources.tokens,
+            citations_of_sources(sources.sources),
+            candidates,
+            frozenset(documents),
+            0.0 if window is None else window.confidence,
+        )
 
 
 class ChatService(Service):
@@ -77,6 +108,8 @@ class ChatService(Service):
         super().__init__(context)
         self._search = search
         self._channels = channels
+        self._searcher = Searcher(context)
+        self._recorder = AnswerRecorder(context)
 
     @property
     def model(self) -> str | None:
@@ -123,11 +156,33 @@ class ChatService(Service):
             options=request.options,
             max_characters=settings.max_answer_characters,
         )
+        answered = AnsweredChat(request, began, call.messages, prompt_context.answer_context)
         async with aclosing(stream_answer(model, call, count)) as events:
             async for event in events:
                 if isinstance(event, Citations) and settings.chat_feedback == "on":
                     await self._give_feedback(prompt_context.window, event)
-                yield event
+                yield await self._with_record(answered, event)
+
+    async def _with_record(self, answered: AnsweredChat, event: ChatEvent) -> ChatEvent:
+        """Return an event of an answer; the one that ends it keeps an answer record and has its id."""
+        match event:
+            case Delta():
+                answered.pieces.append(event.text)
+            case Citations() if id := self._recorder.begin():
+                record = answered.record(id, self._person.id, self.model or "", self._tokenizer, event)
+                return replace(event, answer=await self._keep_record(answered, record))
+            case Failure() if not answered.has_ended and (id := self._recorder.begin()):
+                record = answered.record(id, self._person.id, self.model or "", self._tokenizer, event)
+                await self._keep_record(answered, record)
+        return event
+
+    async def _keep_record(self, answered: AnsweredChat, record: AnswerRecord) -> str:
+        return await self._recorder.keep(
+            record,
+            answered.context.documents,
+            earlier_answers=answered.earlier_answers,
+            has_unknown_texts=answered.has_results_of_tools,
+        )
 
     @property
     def _tokenizer(self) -> str:
@@ -244,7 +299,9 @@ class ChatService(Service):
         previous = self._previous_state(request)
         while True:
             budget = Budget(max(tokens, 0), self._tokenizer)
-            window = await self._search.window(query, budget, format="guarded", previous=previous)
+            retrieval, window = await self._searcher.window(
+                query, budget, {"format": "guarded", "previous": previous}
+            )
             added_tokens = await self._count_added_tokens(draft, window.text)
             if added_tokens <= draft.room.context:
                 break
@@ -260,7 +317,10 @@ class ChatService(Service):
             added_tokens=added_tokens,
         )
         prompt_context = replace(
-            prompt_context, window=window, best_similarity=window.signals.get("best_cosine")
+            prompt_context,
+            window=window,
+            best_similarity=window.signals.get("best_cosine"),
+            hits=retrieval.hits,
         )
         if request.session is None:
             return prompt_context
@@ -315,7 +375,9 @@ class ChatService(Service):
             draft, context, sources, has_hits=bool(lines), search_notice=_search_notice(request, retrieval)
         )
         similarities = [hit.similarity for hit in best_hits.values() if hit.similarity is not None]
-        return replace(prompt_context, best_similarity=max(similarities, default=None))
+        return replace(
+            prompt_context, best_similarity=max(similarities, default=None), hits=tuple(best_hits.values())
+        )
 
 
 def _log_context(context: _PromptContext) -> None:

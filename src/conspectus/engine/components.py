@@ -18,6 +18,7 @@ from conspectus.ports import (
     TextAnalysis,
 )
 from conspectus.ports.accounts import Accounts
+from conspectus.ports.answers import AnswerStore
 from conspectus.ports.chat import ChatModel, ChatRegistry
 from conspectus.ports.connectors import Connectors
 from conspectus.ports.graphs import EntityExtractor, Graphs, MentionStore
@@ -148,6 +149,7 @@ class EngineComponents:
     rate_counters: RateCounters
     summaries: Summaries
     feedback: FeedbackStore
+    answers: AnswerStore
     memories: Memories
     graphs: Graphs
     turns: Turns

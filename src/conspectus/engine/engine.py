@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from conspectus.access.sign_ins import SignIns
     from conspectus.engine.access import AccessService
     from conspectus.engine.alerts import AlertService
+    from conspectus.engine.answers import AnswerService
     from conspectus.engine.channels import ChannelService
     from conspectus.engine.chat import ChatService
     from conspectus.engine.connections import ConnectionService
@@ -100,6 +101,13 @@ class Engine:
     def search(self) -> SearchService:
         """Search: hits, context windows and explanations."""
         return SearchService(self._context, self._searcher)
+
+    @cached_property
+    def answers(self) -> "AnswerService":
+        """Answer records: windows, recalls and chats that were given."""
+        from conspectus.engine.answers import AnswerService
+
+        return AnswerService(self._context)
 
     @cached_property
     def channels(self) -> "ChannelService":

@@ -7,6 +7,14 @@ from datetime import datetime
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import among
 from conspectus.deferred import dataclass
+from conspectus.engine.answer_parts import (
+    documents_of_recall,
+    documents_of_window,
+    options_of_memory,
+    record_of_recall,
+    record_of_window,
+)
+from conspectus.engine.answer_recorder import AnswerRecorder
 from conspectus.engine.context import EngineContext
 from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.searcher import Searcher
@@ -15,6 +23,7 @@ from conspectus.engine.windows import WindowPlan, window_budget
 from conspectus.memory.documents import as_of_filter, has_ended, memory_filter, source_remark, validity_remark
 from conspectus.memory.recent_turns import recent
 from conspectus.memory.scopes import applies_in, scope_of
+from conspectus.model.answers import AnswerKind, AnswerSummary
 from conspectus.model.filter import And, document_row, matches, with_min_trust
 from conspectus.model.ids import DocumentId
 from conspectus.model.memory import (
@@ -29,10 +38,11 @@ from conspectus.model.memory import (
 )
 from conspectus.model.query import Budget, Query, WindowForm
 from conspectus.model.records import StoredChunk
-from conspectus.model.results import Hit, Retrieval
+from conspectus.model.results import Hit, Outcome, Retrieval
 from conspectus.model.trust import least
 from conspectus.retrieval.query_checks import check_query
 from conspectus.retrieval.statements import EARLIER_PART, LATER_PART
+from conspectus.text.clean import clean
 from conspectus.text.times import render
 from conspectus.window.build import WindowOptions
 from conspectus.window.stable import Previous
@@ -72,6 +82,7 @@ class MemorySearch(Service, checked=False):
         super().__init__(context)
         self._reader = MemoryReader(context)
         self._searcher = searcher
+        self._recorder = AnswerRecorder(context)
 
     async def recall(self, query: MemoryQuery) -> MemoryRetrieval:
         """Return the memories of a scope for a query, best first, each with the parts of its score."""
@@ -87,7 +98,7 @@ class MemorySearch(Service, checked=False):
             is_recent = memory.id in recent_ids
             memory_hits.setdefault(memory.id, _to_memory_hit(memory, hit, at, is_recent=is_recent))
         memory_hits = _with_statement_reasons(memory_hits)
-        return MemoryRetrieval(
+        recalled = MemoryRetrieval(
             outcome="found" if memory_hits else "no_match",
             memories=tuple(memory_hits.values())[: query.limit],
             plan=retrieval.plan,
@@ -95,6 +106,26 @@ class MemorySearch(Service, checked=False):
             timings=retrieval.timings,
             since=None if query.as_of is None else await memory_sources.since(query.as_of),
             confidence=retrieval.confidence,
+        )
+        id = self._recorder.begin()
+        if not id:
+            return recalled
+        summary = self._summary_of(id, "recall", resolved, recalled.outcome)
+        record = record_of_recall(summary, options_of_memory(query), recalled)
+        return replace(recalled, answer=await self._recorder.keep(record, documents_of_recall(recalled)))
+
+    def _summary_of(
+        self, id: str, kind: AnswerKind, resolved: ResolvedMemoryQuery, outcome: Outcome
+    ) -> AnswerSummary:
+        """Return the beginning of an answer record."""
+        return AnswerSummary(
+            id,
+            kind,
+            self._person.id,
+            self._parts.clock(),
+            question=clean(resolved.query.query),
+            collection=resolved.memory_sources.access.collection.id,
+            outcome=outcome,
         )
 
     async def _read_texts(self, hits: Sequence[Hit]) -> Mapping[DocumentId, str]:
@@ -127,6 +158,12 @@ class MemorySearch(Service, checked=False):
         previous = await self._previous(form.previous, resolved, fixed_hits) if form.previous else None
         window_plan = WindowPlan(options=WindowOptions(previous=previous))
         window = await self._searcher.fill_window(search, budget, form, window_plan)
+        id = self._recorder.begin()
+        if id:
+            summary = self._summary_of(id, "window", resolved, window.outcome)
+            record = record_of_window(summary, options_of_memory(query, budget, form), window)
+            kept_id = await self._recorder.keep(record, documents_of_window(window))
+            window = replace(window, answer=kept_id)
         cited = {citation.document for citation in window.citations}
         return MemoryWindow(
             text=window.text,

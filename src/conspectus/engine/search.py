@@ -13,6 +13,12 @@ import numpy as np
 from conspectus.access.policy import includes_role, require_own_origin, require_scope
 from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
+from conspectus.engine.answer_parts import (
+    documents_of_window,
+    options_of_query,
+    record_of_window,
+)
+from conspectus.engine.answer_recorder import AnswerRecorder
 from conspectus.engine.context import EngineContext
 from conspectus.engine.searcher import Searcher
 from conspectus.engine.service import Service
@@ -20,6 +26,7 @@ from conspectus.engine.windows import WindowPlan, window_budget
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.model.access import AuditEntry, Role
 from conspectus.model.annotations import Example, Range
+from conspectus.model.answers import AnswerSummary
 from conspectus.model.filter import EVERYTHING, names_texts
 from conspectus.model.ids import CollectionId, UserId
 from conspectus.model.parameters import (
@@ -58,7 +65,6 @@ from conspectus.ports.jobs import on_behalf_of
 from conspectus.retrieval.feedback import feedback_on
 from conspectus.retrieval.query_checks import check_query
 from conspectus.retrieval.reranking import rerank_hits
-from conspectus.text.clean import clean
 from conspectus.text.counts import format_count
 from conspectus.window.build import WindowOptions, window_form
 from conspectus.window.stable import Previous
@@ -87,6 +93,7 @@ class SearchService(Service):
     def __init__(self, context: EngineContext, searcher: Searcher) -> None:
         super().__init__(context)
         self._searcher = searcher
+        self._recorder = AnswerRecorder(context)
 
     async def __call__(self, /, query: str | Query, **options: Unpack[QueryOptions]) -> Retrieval:
         """Search as `retrieve` does: `engine.search("...")` is short for `engine.search.retrieve("...")`."""
@@ -112,19 +119,38 @@ class SearchService(Service):
         The options are the fields of Query and WindowForm. Unless `limit` is given, as many hits are
         retrieved as it takes to fill the budget.
         """
-        budget = window_budget(max_tokens, self._parts.settings)
+        retrieval, window = await self._searcher.window(query, max_tokens, options)
+        return await self._keep_answer(window, retrieval.hits, query, max_tokens, options)
+
+    async def _keep_answer(
+        self,
+        window: ContextWindow,
+        hits: Sequence[Hit],
+        query: str | Query,
+        max_tokens: WindowTokens,
+        options: QueryWindowOptions,
+    ) -> ContextWindow:
+        """Return the window with the id of its answer record, if one is kept."""
+        id = self._recorder.begin()
+        if not id:
+            return window
+        settings = self._parts.settings
         form, query_options = window_form(options, QueryOptions)
-        index_query = check_query(query, query_options, self._parts.settings)
-        previous = await self._searcher.previous(form.previous, index_query)
-
-        async def search(limit: int) -> Retrieval:
-            return await self._searcher.search_with_successors(
-                check_query(query, {"limit": limit, **query_options}, self._parts.settings)
-            )
-
-        window_plan = WindowPlan(once="limit" in query_options, options=WindowOptions(previous=previous))
-        window = await self._searcher.fill_window(search, budget, form, window_plan)
-        return replace(window, query=clean(query.query if isinstance(query, Query) else query))
+        index_query = check_query(query, query_options, settings)
+        summary = AnswerSummary(
+            id,
+            "window",
+            self._person.id,
+            self._parts.clock(),
+            question=window.query,
+            collection=index_query.collection,
+            outcome=window.outcome,
+        )
+        limit = index_query.limit if "limit" in query_options else None
+        budget = window_budget(max_tokens, settings)
+        answer_options = options_of_query(index_query, budget, form, limit=limit)
+        record = record_of_window(summary, answer_options, window)
+        return replace(window, answer=await self._recorder.keep(record, documents_of_window(window, hits)))
 
     async def explain(
         self,

@@ -11,7 +11,7 @@ from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EMBEDDING_STOPPED, EngineContext
 from conspectus.engine.document_relations import RelationReader
 from conspectus.engine.graph_access import graph_candidates
-from conspectus.engine.windows import WindowMaker, WindowPlan
+from conspectus.engine.windows import WindowMaker, WindowPlan, window_budget
 from conspectus.errors import NotFound, ProviderError
 from conspectus.graph.expansion import GraphCandidates
 from conspectus.ingest.document_fields import message_id
@@ -24,7 +24,10 @@ from conspectus.model.query import (
     Budget,
     Query,
     QueryContext,
+    QueryOptions,
+    QueryWindowOptions,
     WindowForm,
+    WindowTokens,
 )
 from conspectus.model.records import Document, EmbeddingSpace, StoredChunk
 from conspectus.model.results import (
@@ -39,13 +42,16 @@ from conspectus.retrieval.chains import ChainReader, with_chains
 from conspectus.retrieval.merge import merge_retrievals
 from conspectus.retrieval.pipeline import search
 from conspectus.retrieval.profiles import profile_by_name
+from conspectus.retrieval.query_checks import check_query
 from conspectus.retrieval.ranking import SearchContext
 from conspectus.retrieval.ranking_context import RankingContext
 from conspectus.retrieval.requests import request_subject
 from conspectus.retrieval.reranking import rerank_best
 from conspectus.retrieval.selection import above_min_confidence, with_highest_similarity
 from conspectus.retrieval.successor_hits import missing_successors, with_successors_first
+from conspectus.text.clean import clean
 from conspectus.text.tables import sentences_and_rows, tables_in
+from conspectus.window.build import WindowOptions, window_form
 from conspectus.window.focus import Focus
 from conspectus.window.stable import Previous, previous_of
 
@@ -177,6 +183,28 @@ class Searcher:
         retrieval = await search(query, context, requested=await self._requested_chunks(access, requested))
         retrieval = replace(retrieval, timings={**update_timing, **retrieval.timings})
         return await self._with_coverage_notice(retrieval, query, access, opened.space)
+
+    async def window(
+        self, query: str | Query, max_tokens: WindowTokens, options: QueryWindowOptions
+    ) -> tuple[Retrieval, ContextWindow]:
+        """Return the hits of a query that fill a window, and the window.
+
+        Unless `limit` is given, as many hits are retrieved as it takes to fill the budget.
+        """
+        settings = self._parts.settings
+        budget = window_budget(max_tokens, settings)
+        form, query_options = window_form(options, QueryOptions)
+        index_query = check_query(query, query_options, settings)
+        previous = await self.previous(form.previous, index_query)
+
+        async def search(limit: int) -> Retrieval:
+            return await self.search_with_successors(
+                check_query(query, {"limit": limit, **query_options}, settings)
+            )
+
+        window_plan = WindowPlan(once="limit" in query_options, options=WindowOptions(previous=previous))
+        retrieval, window = await self.retrieve_and_fill(search, budget, form, window_plan)
+        return retrieval, replace(window, query=clean(query.query if isinstance(query, Query) else query))
 
     async def fill_window(
         self,

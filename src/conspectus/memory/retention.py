@@ -14,7 +14,7 @@ from conspectus.ports.jobs import Turn
 from conspectus.streams.leadership import Leadership
 from conspectus.text.times import parse_instant
 
-COUNTED = ("memories", "versions", "chunks", "vectors", "edges", "facts")
+COUNTED = ("memories", "versions", "chunks", "vectors", "edges", "facts", "answers")
 ANY = "*"
 """Stands for any agent in the address of a rule for one conversation. Quoted names never contain it."""
 

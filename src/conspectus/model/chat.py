@@ -195,10 +195,14 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Citations:
-    """What the answer cites: sources that it was given, and `unknown` numbers that it was not given."""
+    """What the answer cites: sources that it was given, and `unknown` numbers that it was not given.
+
+    `answer` is the id of the answer record, if one is kept.
+    """
 
     cited: tuple[ChatSource, ...]
     unknown: tuple[str, ...] = ()
+    answer: str = ""
 
 
 FinishReason = Literal["stop", "length", "tool_calls"]

@@ -324,7 +324,8 @@ class ChangesSince:
 class MemoryRetrieval:
     """The memories found, best first; `since` is set for queries with `as_of`.
 
-    `confidence` is the probability (0 to 1) that they hold the answer.
+    `confidence` is the probability (0 to 1) that they hold the answer. `answer` is the id of the answer
+    record, if one is kept.
     """
 
     outcome: Outcome
@@ -334,6 +335,7 @@ class MemoryRetrieval:
     timings: Mapping[str, float] = field(default_factory=dict)
     since: ChangesSince | None = None
     confidence: float = 0.0
+    answer: str = ""
 
     def __iter__(self) -> Iterator[MemoryHit]:
         """Iterate over the memories, best first."""
@@ -399,7 +401,7 @@ class MemoryReceipt:
     """What was deleted, or with `dry_run` would be; `purged` says that no file holds the text any more.
 
     With `erasure_pending`, a file may still hold it, and the erasure goes on by itself. `facts` are those
-    extracted from the memories, which go with them.
+    extracted from the memories, which go with them, and `answers` answer records with their texts.
     """
 
     memories: int
@@ -412,6 +414,7 @@ class MemoryReceipt:
     purged: bool = False
     facts: int = 0
     erasure_pending: bool = False
+    answers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ DocumentIdentifier = Annotated[Identifier, "Id of a document.", Example(EXAMPLE_
 AlertIdentifier = Annotated[Identifier, "Id of an alert.", Example("0195f3a1c2d47e80b6a4c1d2e3f40a1e")]
 JobIdentifier = Annotated[Identifier, "Id of a job.", Example("0195f3a1c2d47e80b6a4c1d2e3f40b0b")]
 MemoryIdentifier = Annotated[Identifier, "Id of a memory.", Example("0195f3a1c2d47e80b6a4c1d2e3f40c0c")]
+AnswerIdentifier = Annotated[Name, "Id of an answer record.", Example(EXAMPLE_ID)]
 FeedbackIdentifier = Annotated[Name, "Id of a feedback.", Example(EXAMPLE_ID)]
 SessionIdentifier = Annotated[Name, "Id of a session.", Example("6f1c0b0e5a3d4f1e8c2b7a9d0e4f6a1b")]
 InvitationIdentifier = Annotated[Name, "Id of an invitation.", Example("b1d2f3a40c5e6f708192a3b4c5d6e7f8")]

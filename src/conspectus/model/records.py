@@ -351,7 +351,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Proof of a deletion: how many of each thing are gone.
+    """Proof of a deletion: how many of each thing are gone. `answers` are answer records with their texts.
 
     `purged` says that no file holds any of it, which was checked. With `erasure_pending`, it is deleted, but
     somebody may still read it, so that a file may hold it; the erasure goes on by itself.
@@ -362,6 +362,7 @@ class Receipt:
     vectors: int = 0
     purged: bool = False
     erasure_pending: bool = False
+    answers: int = 0
 
     def __add__(self, other: "Receipt") -> "Receipt":
         """Return the receipt of both deletions."""
@@ -371,6 +372,7 @@ class Receipt:
             self.vectors + other.vectors,
             self.purged and other.purged,
             self.erasure_pending or other.erasure_pending,
+            self.answers + other.answers,
         )
 
 

@@ -258,7 +258,8 @@ class ContextWindow:
     `parts`, set by `explain` and on request, divide the whole budget: their tokens add up to it.
     `confidence` is the probability (0 to 1) that the best hits hold the answer, `signals` what it follows
     from. `state` names the chunks of the window and no text: given as `previous`, the next window begins with
-    them. Such a window has a `cache_plan`. `query` is the text that was searched for.
+    them. Such a window has a `cache_plan`. `query` is the text that was searched for. `answer` is the id of
+    its answer record, if one is kept.
     """
 
     outcome: Outcome
@@ -277,6 +278,7 @@ class ContextWindow:
     state: str = ""
     cache_plan: CachePlan | None = None
     query: AskedQuery = ""
+    answer: str = ""
 
     def __str__(self) -> str:
         """Return the text, as a prompt has it."""

@@ -31,6 +31,7 @@ IF_MATCH: Final = "if_match"
 SERVICES: Final = {
     "AccessService": "access",
     "AlertService": "alerts",
+    "AnswerService": "answers",
     "ChannelService": "channels",
     "CollectionService": "collections",
     "ConnectionService": "connections",

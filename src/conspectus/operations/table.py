@@ -2,6 +2,7 @@
 
 from conspectus.operations.access import ACCESS_OPERATIONS
 from conspectus.operations.alerts import ALERT_OPERATIONS
+from conspectus.operations.answers import ANSWER_OPERATIONS
 from conspectus.operations.channels import CHANNEL_OPERATIONS
 from conspectus.operations.collections import COLLECTION_OPERATIONS, SOURCE_OPERATIONS
 from conspectus.operations.documents import DOCUMENT_OPERATIONS
@@ -32,6 +33,7 @@ OPERATIONS = {
         *DOCUMENT_OPERATIONS,
         *CHANNEL_OPERATIONS,
         *SEARCH_OPERATIONS,
+        *ANSWER_OPERATIONS,
         *JOB_OPERATIONS,
         *INGEST_OPERATIONS,
         *MAINTENANCE_OPERATIONS,

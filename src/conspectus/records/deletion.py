@@ -9,6 +9,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select
 from conspectus.errors import NotFound
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.records import Receipt
+from conspectus.records.answers import forget_answers, forget_answers_of_collection
 from conspectus.records.core.changes import ChangeRange, append
 from conspectus.records.core.collections import state
 from conspectus.records.core.outdated_summaries import forget_summaries
@@ -93,7 +94,10 @@ def _delete(
             if row.last_chunk is not None:
                 first = row.last_chunk - row.chunks + 1
                 steps.append(ChangeRange(row.collection, "remove", first, row.last_chunk))
-        receipt += Receipt(len(rows), sum(row.chunks for row in rows), _delete_rows(connection, numbers))
+        answers = forget_answers(connection, numbers)
+        chunks_deleted = sum(row.chunks for row in rows)
+        vectors_deleted = _delete_rows(connection, numbers)
+        receipt += Receipt(len(rows), chunks_deleted, vectors_deleted, answers=answers)
     return receipt, steps
 
 
@@ -118,9 +122,10 @@ def delete_collection(connection: Connection, collection: CollectionId) -> Recei
     remotes = select(connections.c.id).where(connections.c.collection == collection)
     for table in (remote_members, remote_people):
         connection.execute(delete(table).where(table.c.connection.in_(remotes)))
+    answers = forget_answers_of_collection(connection, collection)
     connection.execute(delete(collections).where(collections.c.id == collection))
     connection.execute(delete(counters).where(counters.c.collection == collection))
-    return Receipt(number_of_documents, number_of_chunks, number_of_vectors)
+    return Receipt(number_of_documents, number_of_chunks, number_of_vectors, answers=answers)
 
 
 def _delete_rows(connection: Connection, numbers: Sequence[int]) -> int:

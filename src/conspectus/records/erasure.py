@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Table, bindparam, delete, select, update
 from conspectus.model.ids import CollectionId
 from conspectus.model.jobs import FINISHED
 from conspectus.model.text_columns import columns_of
+from conspectus.records.answers import erase_outdated_answers
 from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks
 from conspectus.records.jobs.idempotency import ERASED, LOST_ANSWER, PLAIN
 from conspectus.records.tables.core import audit, sources
@@ -40,6 +41,7 @@ def erase_copies(connection: Connection) -> None:
     """
     unfinished = connection.execute(select(purges.c.collection).distinct())
     purged = [CollectionId(collection) for collection in unfinished.scalars()]
+    erase_outdated_answers(connection, purged)
     for erase in ERASERS.values():
         erase(connection, purged)
 

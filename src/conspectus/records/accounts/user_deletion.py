@@ -13,6 +13,7 @@ from conspectus.records.accounts.audit import Change, note_change
 from conspectus.records.accounts.users import user_by_id
 from conspectus.records.core.lock_names import Locks, collection_locks, name_lock, row_lock
 from conspectus.records.feedback import forget_feedback
+from conspectus.records.tables.answers import answers
 from conspectus.records.tables.core import account_changes, audit, collections, feedback, keys, users
 from conspectus.records.tables.graph import events
 from conspectus.records.tables.jobs import connections, jobs
@@ -72,6 +73,7 @@ def _delete_user(
     connection.execute(update(events).where(events.c.by == account.name).values(by=user))
     connection.execute(delete(alerts).where(alerts.c.owner == user))
     forget_feedback(connection, user)
+    connection.execute(delete(answers).where(answers.c.user == user))
     connection.execute(delete(audit).where(or_(audit.c.actor == user, audit.c.viewed_as == user)))
     connection.execute(delete(users).where(users.c.id == user))
 

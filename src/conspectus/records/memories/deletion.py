@@ -16,10 +16,11 @@ from conspectus.records.core.statements import fetch_rows, fetch_scalar
 from conspectus.records.deletion import delete_documents
 from conspectus.records.graph.reads import edges_without_other_evidence
 from conspectus.records.memories.conditions import IS_PINNED
+from conspectus.records.tables.answers import answer_documents
 from conspectus.records.tables.core import QUARANTINED, REMEMBERED, VERSIONED, chunks, documents, vectors
 from conspectus.records.tables.jobs import jobs
 
-COUNTED_FIELDS: Final = ("memories", "versions", "chunks", "vectors", "edges", "facts")
+COUNTED_FIELDS: Final = ("memories", "versions", "chunks", "vectors", "edges", "facts", "answers")
 _LISTED = json_list_param("ids")
 """Any number of ids as one parameter, so that everything that depends on them is one query."""
 
@@ -41,6 +42,11 @@ _VECTORS = (
             vectors, vectors.c.chunk == chunks.c.id
         )
     )
+    .where(_IN_TREE)
+)
+_ANSWERS = (
+    select(func.count(answer_documents.c.answer.distinct()))
+    .select_from(answer_documents.join(documents, documents.c.number == answer_documents.c.document))
     .where(_IN_TREE)
 )
 
@@ -80,6 +86,7 @@ def _count_affected(connection: Connection, memories: Sequence[DocumentId], *, p
         edges=len(edges_without_other_evidence(connection, affected)),
         ids=ids,
         facts=sizes.memories - len(ids),
+        answers=fetch_scalar(connection, _ANSWERS, parameters),
     )
 
 

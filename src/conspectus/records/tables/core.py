@@ -20,7 +20,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0015"
+VERSION = "0016"
 """The newest migration. A higher stored version comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")

@@ -1,6 +1,7 @@
-"""Search: hits, context windows and why."""
+"""Search: hits, context windows and why, and records of what was given."""
 
 from conspectus.model.results import Reranking
+from conspectus.operations.answers import ANSWER_OPERATIONS
 from conspectus.operations.search import SEARCH_OPERATIONS
 from conspectus.web.dependencies import EngineOf
 from conspectus.web.openapi import ReadOnly, Section
@@ -18,3 +19,4 @@ async def rerank(body: RerankBody, engine: EngineOf) -> Reranking:
 
 
 add_routes(router, SEARCH_OPERATIONS)
+add_routes(router, ANSWER_OPERATIONS)
