@@ -356,7 +356,7 @@ class Similarity:
 
 
 MINILM = Similarity(related=Percentiles(0.23, 0.55, 0.77), unrelated=Percentiles(-0.07, 0.11, 0.35))
-"""All nine sets of docs/guides/models.md together, by `conspectus eval similarity`."""
+"""All nine sets of docs/benchmarks/evidence.md together, by `conspectus eval similarity`."""
 
 
 def has_measured_similarity(space: EmbeddingSpace | None) -> Similarity | None:
