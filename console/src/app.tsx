@@ -13,6 +13,8 @@ import { Mark } from "./ui/mark";
 
 interface Screen {
   path: string;
+  /** Whether no digit leads to it: there are ten. */
+  keyless?: boolean;
   name: string;
   /** The heading of the group that it begins. */
   group?: string;
@@ -23,6 +25,7 @@ const SCREENS: readonly Screen[] = [
   { path: "/playground", name: "Playground", group: "Ask", load: () => import("./screens/playground") },
   { path: "/see-as", name: "See as", load: () => import("./screens/see-as") },
   { path: "/chat", name: "Chat", load: () => import("./screens/chat") },
+  { path: "/answers", name: "Answers", keyless: true, load: () => import("./screens/answers") },
   { path: "/documents", name: "Documents", group: "Look inside", load: () => import("./screens/documents") },
   { path: "/conversations", name: "Conversations", load: () => import("./screens/conversations") },
   { path: "/streams", name: "Streams", load: () => import("./screens/streams") },
@@ -31,6 +34,9 @@ const SCREENS: readonly Screen[] = [
   { path: "/operations", name: "Operations", group: "Run", load: () => import("./screens/operations") },
   { path: "/evaluation", name: "Evaluation", load: () => import("./screens/evaluation") },
 ];
+
+/** The screens that digits lead to, in the order of the keys 1 to 9, and 0. */
+const KEYED: readonly Screen[] = SCREENS.filter((screen) => screen.keyless !== true);
 
 const SHORTCUTS: readonly (readonly [string, string])[] = [
   ["1 … 9, 0", "Go to a screen"],
@@ -106,7 +112,7 @@ function Frame() {
     document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [screen]);
   useKeys({
-    ...Object.fromEntries(SCREENS.map((screen, at) => [String((at + 1) % 10), () => go(screen.path)])),
+    ...Object.fromEntries(KEYED.map((screen, at) => [String((at + 1) % 10), () => go(screen.path)])),
     t: switchTheme,
     "?": () => showHelp(true),
   });
@@ -121,12 +127,12 @@ function Frame() {
           Conspectus
         </Link>
         <nav class="nav" aria-label="Screens">
-          {SCREENS.map((destination, at) => (
+          {SCREENS.map((destination) => (
             <>
               {destination.group !== undefined && <p>{destination.group}</p>}
               <Link href={destination.path} aria-current={destination === screen ? "page" : undefined}>
                 {destination.name}
-                <kbd aria-hidden="true">{(at + 1) % 10}</kbd>
+                {destination.keyless !== true && <kbd aria-hidden="true">{(KEYED.indexOf(destination) + 1) % 10}</kbd>}
               </Link>
             </>
           ))}

@@ -1,5 +1,6 @@
 /** Chat with the model of the server: the answer as it comes, and the passages that it cites. */
 import { useRef, useState } from "preact/hooks";
+import { Link } from "wouter-preact";
 import type { Arguments } from "@conspectus/client";
 import { api, type Schemas } from "../../api/client";
 import { useFields } from "../../ui/address";
@@ -229,6 +230,13 @@ function AnswerView({
       </p>
       <Failure text={answer.error} />
       <Facts answer={answer} />
+      {answer.citations !== undefined && answer.citations.answer !== "" && (
+        <p class="small">
+          <Link class="link" href={`/answers/${answer.citations.answer}`}>
+            Answer record
+          </Link>
+        </p>
+      )}
       {sources.size > 0 && (
         <ul class="chips" aria-label="Passages that the model got">
           {[...sources.values()].map((source) => (

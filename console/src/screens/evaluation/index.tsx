@@ -1,5 +1,6 @@
 /** Runs of `conspectus eval`: quality against budget, and two runs compared by question. */
 import { useMemo, useState } from "preact/hooks";
+import { Link } from "wouter-preact";
 import { Failure, useAction } from "../../ui/action";
 import { Segmented } from "../../ui/controls";
 import { Drop } from "../../ui/drop";
@@ -9,13 +10,14 @@ import { Curve } from "./curve";
 import { isSet, readSet, type QuestionSet } from "./question-set";
 import { compare, curveOf, groupsOf, readReport, type Compared, type Report } from "./report";
 import { SetPanel } from "./set-panel";
+import { storedSet } from "./stored-questions";
 import "./evaluation.css";
 
 const MAX_REPORTS = 2;
 
 export default function Evaluation() {
   const [reports, setReports] = useState<Report[]>([]);
-  const [set, chooseSet] = useState<QuestionSet>();
+  const [set, chooseSet] = useState<QuestionSet | undefined>(storedSet);
   const { act, failure } = useAction();
   const add = (read: readonly Report[]) => setReports((before) => [...before, ...read].slice(-MAX_REPORTS));
   const open = (files: readonly File[]) =>
@@ -59,7 +61,11 @@ function Intro() {
       <p class="sub">
         An evaluation asks questions whose answers are known, and counts how much of the evidence is in the rendered
         window. Make a set from your own store and open its queries.jsonl here: the questions are asked on this server,
-        as often as you like, with other settings each time. Or open the result files of two runs of the command. All of
+        as often as you like, with other settings each time. The page of an{" "}
+        <Link class="link" href="/answers">
+          answer record
+        </Link>{" "}
+        makes a question of it, too. Or open the result files of two runs of the command. All of
         them stay in this browser.
       </p>
       <pre class="panel after commands" tabIndex={0}>

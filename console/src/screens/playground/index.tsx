@@ -1,6 +1,6 @@
 /** The playground: a question, and what the model will see of it, and why. */
 import { useMemo, useState } from "preact/hooks";
-import { useLocation } from "wouter-preact";
+import { Link, useLocation } from "wouter-preact";
 import { api } from "../../api/client";
 import { usualOf } from "../../api/lists";
 import { useFields, type Fields } from "../../ui/address";
@@ -45,6 +45,11 @@ export default function Playground() {
               <State title="See what the model will see">
                 <p class="sub">
                   Ask a question: this shows the window that fits the budget, every candidate, and the reason for each.
+                </p>
+                <p class="small">
+                  <Link class="link" href="/answers">
+                    See what people were given
+                  </Link>
                 </p>
               </State>
             ) : (

@@ -220,6 +220,9 @@ function Compared({ explained, user, playground }: { explained: Explained; user:
       <p class="sub">Outlined in red: {user} has no role on it. Other passages that {user} may see take its place.{" "}
         <Link class="link" href={playground}>
           Change the settings in the Playground
+        </Link>{" "}
+        <Link class="link" href={`/answers?user=${encodeURIComponent(user)}`}>
+          See what {user} was given
         </Link>
       </p>
       <div class="duo">
