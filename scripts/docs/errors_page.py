@@ -29,6 +29,7 @@ ADVICE: Final = {
     "index_replaced": "Try again.",
     "internal": "Look up the request id in the log of the server.",
     "invalid_input": "Change the field that `field` names as `reason` says.",
+    "login_failed": "Log in again with `conspectus login --url URL`.",
     "invalid_token": "Get a new token; the log of the server names the reason by a code.",
     "method_not_allowed": "Use a method that the header `Allow` names.",
     "missing_extra": "Run the line that the message is.",

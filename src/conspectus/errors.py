@@ -8,7 +8,8 @@ ConspectusError
 │   └── UnknownTokenizer    no tokenizer has that name
 ├── NotFound                nothing with that name exists, or the caller may not read it
 ├── Unauthenticated         there is no key, or none that is valid
-│   └── InvalidToken        a token of an identity provider is not valid here
+│   ├── InvalidToken        a token of an identity provider is not valid here
+│   └── LoginFailed         a login of the command line was refused, or has ended
 ├── PermissionDenied        the role or the scope of the key does not allow it
 ├── Conflict                it exists already, or contradicts what is stored
 │   └── PreconditionFailed  it was changed since the caller read it
@@ -164,6 +165,16 @@ class InvalidToken(Unauthenticated):
 
     def __init__(self) -> None:
         ConspectusError.__init__(self, "the token is not valid here")
+
+
+class LoginFailed(Unauthenticated):
+    """A login of the command line was refused by the identity provider, or has ended."""
+
+    code = "login_failed"
+
+    def __init__(self, reason: str) -> None:
+        ConspectusError.__init__(self, f"{reason}; run: conspectus login --url URL")
+        self.reason = reason
 
 
 class PermissionDenied(ConspectusError):

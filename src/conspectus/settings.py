@@ -325,6 +325,10 @@ class Settings:
     oidc_sign_in_scopes: Annotated[
         str, "scopes that a sign-in in the console asks for, separated by spaces"
     ] = "openid profile"
+    oidc_device_client_id: Annotated[
+        str,
+        "id of the command line at the issuer, a public client with the device flow; empty: none is named",
+    ] = ""
     oidc_session_hours: Annotated[int, "hours after which a sign-in in the console ends"] = 12
     oidc_clock_skew_seconds: Annotated[int, "difference of clocks that is tolerated, at most 60"] = 60
     oidc_stale_key_hours: Annotated[int, "hours that keys of an issuer that is away are used"] = 24
@@ -355,6 +359,9 @@ class Settings:
     opentelemetry_content: Annotated[str, "`on`: traces have the texts of queries"] = "off"
     url: Annotated[str, "URL of a server to use instead of a data directory"] = ""
     api_key: Annotated[str, "API key for that server"] = field(default="", repr=False)
+    login_file: Annotated[
+        str, "file with the logins of `conspectus login`, which are used where there is no API key"
+    ] = "~/.config/conspectus/logins.json"
     client_timeout_seconds: Annotated[int, "timeout of a request to that server"] = 90
     max_response_bytes: Annotated[int, "maximum size of a response"] = 200_000_000
 
@@ -395,8 +402,9 @@ class Settings:
         """Refuse settings with which nobody could sign in."""
         if bool(self.oidc_issuer) != bool(self.oidc_audience.strip(", ")):
             raise InvalidInput("oidc_audience", "goes with oidc_issuer: set both, or neither")
-        if self.oidc_client_id and not self.oidc_issuer:
-            raise InvalidInput("oidc_client_id", "needs oidc_issuer")
+        for name in ("oidc_client_id", "oidc_device_client_id"):
+            if getattr(self, name) and not self.oidc_issuer:
+                raise InvalidInput(name, "needs oidc_issuer")
         if self.scim_subject != "none" and not self.oidc_issuer:
             raise InvalidInput("scim_subject", "needs oidc_issuer, whose tokens have the subject")
         if "openid" not in self.oidc_sign_in_scopes.split():

