@@ -1,4 +1,4 @@
-import { ProblemError, unreachable, type Problem } from "./problem.js";
+import { ProblemError, toUnreachable, type Problem } from "./problem.js";
 import { waitForServer, type Transport } from "./request.js";
 import { ROUTES } from "./routes.js";
 import type { Arguments, CallOptions, Schemas } from "./types.js";
@@ -19,9 +19,9 @@ interface ServerEvent {
 
 const DONE = "[DONE]";
 /** Connections in a row that may be lost before they bring an event. */
-const TIMES = 3;
-const PAUSE = 250;
-const NO_MORE = 204;
+const MAX_LOST_CONNECTIONS = 3;
+const PAUSE_MILLISECONDS = 250;
+const NO_CONTENT = 204;
 
 /** A caption as it was written; `sequence` grows, and is where to go on. */
 export interface LiveCaption {
@@ -35,7 +35,7 @@ export interface SubscribeOptions extends CallOptions {
 }
 
 /** The events of an answer, also over several connections if one is lost. */
-export async function* chatEvents(
+export async function* streamChatEvents(
   transport: Transport,
   args: Arguments<"chat">,
   options: CallOptions,
@@ -43,8 +43,8 @@ export async function* chatEvents(
   const open = (last: string) =>
     last === ""
       ? transport.open(ROUTES.chat, args, options)
-      : transport.open(ROUTES.resumeChat, { stream: last.slice(0, last.lastIndexOf(":")) }, after(last, options));
-  for await (const { name, data } of connections(open, "", options)) {
+      : transport.open(ROUTES.resumeChat, { stream: last.slice(0, last.lastIndexOf(":")) }, withLastEventId(last, options));
+  for await (const { name, data } of readConnections(open, "", options)) {
     if (name === "message" && data === DONE) return;
     if (name === "message") yield { type: "delta", data: { text: data } };
     else yield { type: name, data: JSON.parse(data) } as ChatEvent;
@@ -52,59 +52,59 @@ export async function* chatEvents(
 }
 
 /** New items from now on, or after an event. Ends only when the caller stops, or with an error. */
-export async function* subscription<T>(
+export async function* subscribe<T>(
   transport: Transport,
   route: string,
   args: Readonly<Record<string, unknown>>,
   options: SubscribeOptions,
 ): AsyncGenerator<T, void, undefined> {
-  const open = (last: string) => transport.open(route, args, last === "" ? options : after(last, options));
-  for await (const { name, data } of connections(open, String(options.after ?? ""), options)) {
+  const open = (last: string) => transport.open(route, args, last === "" ? options : withLastEventId(last, options));
+  for await (const { name, data } of readConnections(open, String(options.after ?? ""), options)) {
     if (name === "error") throw new ProblemError(JSON.parse(data) as Problem);
     if (name !== "ready") yield JSON.parse(data) as T;
   }
 }
 
-const after = (last: string, options: CallOptions): CallOptions => ({
+const withLastEventId = (last: string, options: CallOptions): CallOptions => ({
   ...options,
   headers: { ...options.headers, "Last-Event-ID": last },
 });
 
 /** Events of one connection after another, until there are no more or the server refuses. */
-async function* connections(
+async function* readConnections(
   open: (last: string) => Promise<Response>,
   last: string,
   { signal }: CallOptions,
 ): AsyncGenerator<ServerEvent, void, undefined> {
-  for (let vain = 1; ; vain += 1) {
+  for (let failures = 1; ; failures += 1) {
     try {
       const response = await open(last);
-      if (response.status === NO_MORE) return;
-      let begun = false;
-      for await (const event of events(response, signal)) {
-        begun = true;
+      if (response.status === NO_CONTENT) return;
+      let hasEvents = false;
+      for await (const event of readEvents(response, signal)) {
+        hasEvents = true;
         last = event.id || last;
-        if (event.name !== "ready") vain = 0;
+        if (event.name !== "ready") failures = 0;
         // What was received before the signal is not yielded after it.
         signal?.throwIfAborted();
         yield event;
       }
-      if (!begun || last === "") throw unreachable("The answer ended before its first event.");
-      vain = 0;
+      if (!hasEvents || last === "") throw toUnreachable("The answer ended before its first event.");
+      failures = 0;
     } catch (error) {
-      if (!isLost(error) || last === "" || vain > TIMES) throw error;
+      if (!isLost(error) || last === "" || failures > MAX_LOST_CONNECTIONS) throw error;
     }
-    await new Promise((next) => setTimeout(next, PAUSE * Math.min(vain, TIMES)));
+    await new Promise((resume) => setTimeout(resume, PAUSE_MILLISECONDS * Math.min(failures, MAX_LOST_CONNECTIONS)));
   }
 }
 
 const isLost = (error: unknown): boolean => error instanceof ProblemError && [0, 502, 503, 504].includes(error.status);
 
 /** Server-sent events as in the HTML standard. An event without its final empty line is dropped. */
-async function* events(response: Response, signal: AbortSignal | null | undefined): AsyncGenerator<ServerEvent> {
+async function* readEvents(response: Response, signal: AbortSignal | null | undefined): AsyncGenerator<ServerEvent> {
   let [name, id] = ["", ""];
   let data: string[] = [];
-  for await (const line of lines(response, signal)) {
+  for await (const line of readLines(response, signal)) {
     const [, field, value = ""] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
     if (line === "") {
       if (data.length > 0) yield { name: name || "message", data: data.join("\n"), id };
@@ -115,7 +115,7 @@ async function* events(response: Response, signal: AbortSignal | null | undefine
   }
 }
 
-async function* lines(response: Response, signal: AbortSignal | null | undefined): AsyncGenerator<string> {
+async function* readLines(response: Response, signal: AbortSignal | null | undefined): AsyncGenerator<string> {
   const reader = response.body?.getReader();
   if (reader === undefined) return;
   const decoder = new TextDecoder();

@@ -1,5 +1,5 @@
 /** A client of a Conspectus server. */
-import { chatEvents, subscription, type ChatEvent, type LiveCaption, type SubscribeOptions } from "./events.js";
+import { streamChatEvents, subscribe, type ChatEvent, type LiveCaption, type SubscribeOptions } from "./events.js";
 import { Transport, type ClientOptions } from "./request.js";
 import { ROUTES, type Operations } from "./routes.js";
 import type { Arguments, CallOptions, Schemas } from "./types.js";
@@ -31,14 +31,16 @@ export type Client = Omit<Operations, keyof Streams> & Streams;
 export function connect(url: string, options: ClientOptions = {}): Client {
   const transport = new Transport(url, options);
   const calls = Object.entries(ROUTES).map(([name, route]) => {
-    const call = (args: Readonly<Record<string, unknown>> = {}, how: CallOptions = {}) => transport.call(route, args, how);
+    const call = (args: Readonly<Record<string, unknown>> = {}, callOptions: CallOptions = {}) =>
+      transport.call(route, args, callOptions);
     return [name, call];
   });
-  const chat: Client["chat"] = (args, how = {}) => transport.call(ROUTES.chat, { ...args, stream: false }, how) as ReturnType<Client["chat"]>;
+  const chat: Client["chat"] = (args, callOptions = {}) =>
+    transport.call(ROUTES.chat, { ...args, stream: false }, callOptions) as ReturnType<Client["chat"]>;
   const streams: Streams = {
-    streamChat: (args, how = {}) => chatEvents(transport, args, how),
-    subscribeAlerts: (args = {}, how = {}) => subscription(transport, ROUTES.subscribeAlerts, args, how),
-    subscribeCaptions: (args, how = {}) => subscription(transport, ROUTES.subscribeCaptions, args, how),
+    streamChat: (args, callOptions = {}) => streamChatEvents(transport, args, callOptions),
+    subscribeAlerts: (args = {}, callOptions = {}) => subscribe(transport, ROUTES.subscribeAlerts, args, callOptions),
+    subscribeCaptions: (args, callOptions = {}) => subscribe(transport, ROUTES.subscribeCaptions, args, callOptions),
   };
   return { ...Object.fromEntries(calls), chat, ...streams } as Client;
 }

@@ -26,22 +26,22 @@ export class ProblemError extends Error {
 }
 
 /** The error that an answer stands for. What is no problem document comes from something before the server. */
-export async function problemOf(response: Response): Promise<ProblemError> {
+export async function readProblem(response: Response): Promise<ProblemError> {
   const { status } = response;
   const text = await response.text();
   const detail = `The server answered ${status}.`;
   const unknown: Problem = { type: "about:blank", title: response.statusText, status, detail, code: String(status) };
-  return new ProblemError({ ...unknown, ...objectOf(text) }, response.headers.get("X-Request-Id") ?? "");
+  return new ProblemError({ ...unknown, ...parseObject(text) }, response.headers.get("X-Request-Id") ?? "");
 }
 
 /** The error of a connection that was refused or lost. */
-export function unreachable(cause: unknown): ProblemError {
+export function toUnreachable(cause: unknown): ProblemError {
   const detail = "The server does not answer. Is it running?";
   const problem = { type: "about:blank", title: "Unreachable", status: 0, detail, code: "unreachable" };
   return new ProblemError(problem, "", { cause });
 }
 
-function objectOf(text: string): Partial<Problem> {
+function parseObject(text: string): Partial<Problem> {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null ? (value as Partial<Problem>) : {};

@@ -1,4 +1,4 @@
-import { problemOf, unreachable } from "./problem.js";
+import { readProblem, toUnreachable } from "./problem.js";
 import type { CallOptions } from "./types.js";
 
 /** How a client reaches its server. */
@@ -13,7 +13,7 @@ export interface ClientOptions {
 
 export type Arguments = Readonly<Record<string, unknown>>;
 
-const TIMEOUT = 60_000;
+const TIMEOUT_MILLISECONDS = 60_000;
 
 /** Sends requests to one server. */
 export class Transport {
@@ -27,7 +27,7 @@ export class Transport {
 
   /** The body of the answer. Throws ProblemError for a refusal, and the reason of a signal. */
   call(route: string, args: Arguments, options: CallOptions): Promise<unknown> {
-    return this.#within(options, async (signal) => {
+    return this.#withinTimeout(options, async (signal) => {
       const response = await this.#send(route, args, options, signal, "application/json");
       return readAnswer(response, signal);
     });
@@ -35,27 +35,27 @@ export class Transport {
 
   /** An answer whose body comes as events; `options.timeout` is for its beginning only. */
   open(route: string, args: Arguments, options: CallOptions): Promise<Response> {
-    return this.#within(options, (signal) => this.#send(route, args, options, signal, "text/event-stream"));
+    return this.#withinTimeout(options, (signal) => this.#send(route, args, options, signal, "text/event-stream"));
   }
 
   async #send(route: string, args: Arguments, options: CallOptions, signal: AbortSignal, accept: string): Promise<Response> {
-    const { method, path, body } = requestOf(route, args);
+    const { method, path, body } = buildRequest(route, args);
     const headers = new Headers({ Accept: accept, ...options.headers });
     if (typeof body === "string") headers.set("Content-Type", "application/json");
     if (options.idempotencyKey !== undefined) headers.set("Idempotency-Key", options.idempotencyKey);
     if (this.#options.apiKey !== undefined) headers.set("Authorization", `Bearer ${this.#options.apiKey}`);
     const send = this.#options.fetch ?? fetch;
     const response = await waitForServer(signal, send(this.#url + path, { method, headers, body: body ?? null, signal }));
-    if (!response.ok) throw await problemOf(response);
+    if (!response.ok) throw await readProblem(response);
     return response;
   }
 
   /** Does work with a signal that ends with that of the caller, or when the time is up. */
-  async #within<T>(options: CallOptions, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const milliseconds = options.timeout ?? this.#options.timeout ?? TIMEOUT;
+  async #withinTimeout<T>(options: CallOptions, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const milliseconds = options.timeout ?? this.#options.timeout ?? TIMEOUT_MILLISECONDS;
     const limit = new AbortController();
-    const late = () => limit.abort(new DOMException(`no answer within ${milliseconds} ms`, "TimeoutError"));
-    const timer = milliseconds > 0 ? setTimeout(late, milliseconds) : undefined;
+    const abortLate = () => limit.abort(new DOMException(`no answer within ${milliseconds} ms`, "TimeoutError"));
+    const timer = milliseconds > 0 ? setTimeout(abortLate, milliseconds) : undefined;
     try {
       return await work(options.signal ? AbortSignal.any([options.signal, limit.signal]) : limit.signal);
     } finally {
@@ -70,7 +70,7 @@ export async function waitForServer<T>(signal: AbortSignal | null | undefined, w
     return await work;
   } catch (error) {
     signal?.throwIfAborted();
-    throw unreachable(error);
+    throw toUnreachable(error);
   }
 }
 
@@ -80,40 +80,40 @@ async function readAnswer(response: Response, signal: AbortSignal): Promise<unkn
   return response.headers.get("Content-Type")?.includes("json") === true ? JSON.parse(text) : text;
 }
 
-interface Sent {
+interface BuiltRequest {
   method: string;
   path: string;
   body: string | FormData | undefined;
 }
 
 /** A request for `METHOD path?query,names`: what is in neither is the body, a form if there are files in it. */
-function requestOf(route: string, args: Arguments): Sent {
+function buildRequest(route: string, args: Arguments): BuiltRequest {
   const [method = "", target = ""] = route.split(" ");
   const [template = "", names = ""] = target.split("?");
   const query = new URLSearchParams();
-  const rest = new Map(Object.entries(args).filter(([, value]) => value !== undefined));
-  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => segment(name, takeField(rest, name)));
+  const fields = new Map(Object.entries(args).filter(([, value]) => value !== undefined));
+  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => encodeSegment(name, takeField(fields, name)));
   for (const name of names.split(",")) {
-    for (const member of [takeField(rest, name) ?? []].flat()) query.append(name, String(member));
+    for (const member of [takeField(fields, name) ?? []].flat()) query.append(name, String(member));
   }
   const search = query.size > 0 ? `?${query}` : "";
-  return { method, path: path + search, body: bodyOf(method, rest) };
+  return { method, path: path + search, body: buildBody(method, fields) };
 }
 
 /** A part of a path. Those that an address cannot have would lead to another route. */
-function segment(name: string, value: unknown): string {
+function encodeSegment(name: string, value: unknown): string {
   const text = String(value ?? "");
   if (["", ".", ".."].includes(text)) throw new TypeError(`${name} cannot be ${JSON.stringify(text)}`);
   return encodeURIComponent(text);
 }
 
-function takeField(from: Map<string, unknown>, name: string): unknown {
-  const value = from.get(name);
-  from.delete(name);
+function takeField(fields: Map<string, unknown>, name: string): unknown {
+  const value = fields.get(name);
+  fields.delete(name);
   return value;
 }
 
-function bodyOf(method: string, fields: ReadonlyMap<string, unknown>): string | FormData | undefined {
+function buildBody(method: string, fields: ReadonlyMap<string, unknown>): string | FormData | undefined {
   if (method === "GET" || method === "DELETE") return undefined;
   const values = [...fields.values()].flat();
   if (!values.some((member) => member instanceof Blob)) return JSON.stringify(Object.fromEntries(fields));
