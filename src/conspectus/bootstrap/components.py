@@ -293,6 +293,7 @@ def _alert_parts(turn: Turn, settings: Settings, transactions: "Transactions") -
 def _make_token_verifier(settings: Settings) -> TokenVerifier:
     """Return what checks tokens of the issuer, to which the operator allows requests. Raises MissingExtra."""
     from conspectus.access.token_claims import rules_of
+    from conspectus.providers.issuer_check import IssuerCheck
     from conspectus.providers.issuer_keys import IssuerKeys
 
     rules = rules_of(settings)
@@ -301,7 +302,13 @@ def _make_token_verifier(settings: Settings) -> TokenVerifier:
     jwt_verifier = optional("conspectus.providers.jwt_verifier", "oidc", "pyjwt")
     fetcher = _make_issuer_fetcher(settings)
     keys = IssuerKeys(rules.issuer, fetcher, max_stale_seconds=settings.oidc_stale_key_hours * 3_600)
-    verifier: TokenVerifier = jwt_verifier.JwtVerifier(keys, rules.algorithms)
+    check = IssuerCheck(
+        rules.issuer,
+        fetcher,
+        max_skew=rules.clock_skew,
+        has_device_client=bool(settings.oidc_device_client_id),
+    )
+    verifier: TokenVerifier = jwt_verifier.JwtVerifier(keys, rules.algorithms, check)
     return verifier
 
 

@@ -10,6 +10,7 @@ from jwt.algorithms import get_default_algorithms
 from jwt.utils import base64url_decode
 
 from conspectus.ports.identities import TokenFault, TokenUse
+from conspectus.providers.issuer_check import IssuerCheck
 from conspectus.providers.issuer_keys import IssuerKeys
 from conspectus.providers.issuer_metadata import IssuerFault
 
@@ -35,9 +36,12 @@ CURVES: Final[Mapping[str, frozenset[str]]] = {
 class JwtVerifier:
     """The port `TokenVerifier`: only these `algorithms`, and only keys that the issuer publishes."""
 
-    def __init__(self, keys: IssuerKeys, algorithms: frozenset[str]) -> None:
+    def __init__(
+        self, keys: IssuerKeys, algorithms: frozenset[str], check: IssuerCheck | None = None
+    ) -> None:
         self._keys = keys
         self._algorithms = algorithms
+        self._check = check
 
     async def verify(self, token: str, use: TokenUse = "access") -> Mapping[str, Any]:
         """Return the claims of a token that the issuer has signed. Raises TokenFault."""
@@ -58,9 +62,11 @@ class JwtVerifier:
             keys = await self._keys.load()
         except IssuerFault as fault:
             return [f"sign-in with tokens does not work: {fault}"]
-        if any(fits(key, algorithm) for key in keys.values() for algorithm in self._algorithms):
-            return []
-        return ["sign-in with tokens does not work: no key of the issuer fits CONSPECTUS_OIDC_ALGORITHMS"]
+        problems = [] if self._check is None else [*await self._check.find_problems()]
+        if not any(fits(key, algorithm) for key in keys.values() for algorithm in self._algorithms):
+            mismatch = "no key of the issuer fits CONSPECTUS_OIDC_ALGORITHMS"
+            problems.append(f"sign-in with tokens does not work: {mismatch}")
+        return problems
 
     async def close(self) -> None:
         """Release connections."""
