@@ -153,9 +153,10 @@ async def test_a_body_that_cannot_be_read(api: httpx.AsyncClient, body: bytes) -
 async def test_unknown_routes_and_methods_are_problems_too(api: httpx.AsyncClient) -> None:
     unknown = await api.get("/nothing/here")
     assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found")
+    assert "begin with /api/v1, and /openapi.json lists them" in unknown.json()["detail"]
     wrong = await api.put("/me")
     assert (wrong.status_code, wrong.json()["code"]) == (405, "method_not_allowed")
-    assert wrong.headers["allow"] == "GET"
+    assert (wrong.headers["allow"], wrong.json()["detail"]) == ("GET", "this address takes GET")
     outside = await api.get("http://localhost/nowhere")
     assert (outside.status_code, outside.headers["content-type"]) == (404, "application/problem+json")
 

@@ -78,6 +78,7 @@ CLIENT_LEFT = 499
 ENDED = {"left": CLIENT_LEFT, "stopping": 503, "internal": 500}
 """The statuses of chat events that end an answer and are no errors of the model."""
 
+NO_ROUTE = "no such address; those of the API begin with /api/v1, and /openapi.json lists them"
 LIKE_OPENAI = frozenset({"/api/v1/chat/completions", "/api/v1/embeddings", "/api/v1/models"})
 """The paths whose errors have OpenAI's format."""
 SCIM_PREFIX = "/scim/"
@@ -246,12 +247,13 @@ def _describe_framework_error(error: HTTPException, request: Request) -> Problem
         return problem_of(error.__cause__)
     if error.status_code == HTTPStatus.BAD_REQUEST:
         return problem_of(InvalidInput("body", str(error.detail)))
-    headers = dict(error.headers or {})
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+    headers, detail = dict(error.headers or {}), str(error.detail)
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        detail = NO_ROUTE
+    elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = list_methods(request.app.router.routes, request.scope)
-    return Problem(
-        error.status_code, CODES.get(error.status_code, "refused"), str(error.detail), headers=headers
-    )
+        detail = f"this address takes {headers['Allow']}"
+    return Problem(error.status_code, CODES.get(error.status_code, "refused"), detail, headers=headers)
 
 
 def _name_field(error: Mapping[str, Any]) -> str:
