@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import conspectus
+from conspectus import NewCaption, NewStream
+from conspectus.settings import Settings
 from tests.cli.conftest import Outcome, Remote, Shell
 
 GATE = """1
@@ -86,6 +89,31 @@ def test_lines_of_captions_are_what_the_server_takes_in(shell: Shell) -> None:
     captions = [json.loads(line) for line in exported.out.splitlines()]
     assert [(caption["start"], caption["end"]) for caption in captions] == [(1, 4), (10, 14), (750, 760)]
     assert exported.out == shell("streams", "captions", "gate", "--ndjson").out
+
+
+NUMBERED = [
+    NewCaption("The gate opens. A dog runs in.", start=1, end=4, index=0, entities=("dog",)),
+    NewCaption("It barks", start=5, end=6, index=1, speaker="Ann", metadata={"page": 3}),
+    NewCaption("at the gate.", start=6, end=7),
+]
+
+
+def test_an_exported_stream_is_unchanged_when_it_is_imported_again(shell: Shell) -> None:
+    with conspectus.open(shell.folder / "data", settings=Settings(embedder="none")) as engine:
+        engine.streams.put(NewStream("numbered"))
+        engine.streams.add_captions(NUMBERED, stream="numbered")
+    import_captions(shell, shell.folder)
+    for name in ("gate", "numbered"):
+        exported = shell("streams", "captions", name, "--ndjson").out
+        (shell.folder / f"{name}.ndjson").write_text(exported, encoding="utf-8")
+        for options in ((), ("--stream", name)):
+            done = shell("streams", "import", shell.folder / f"{name}.ndjson", *options, "--json").json
+            assert (done["unchanged"], done["added"], done["replaced"]) == (3, 0, 0)
+        elsewhere = {"CONSPECTUS_PATH": str(shell.folder / "other")}
+        assert shell("streams", "import", shell.folder / f"{name}.ndjson", "--json", **elsewhere).json[
+            "added"
+        ]
+        assert shell("streams", "captions", name, "--ndjson", **elsewhere).out == exported
 
 
 def test_one_stream_of_many_files_on_the_clock_of_the_calendar(shell: Shell) -> None:

@@ -179,7 +179,7 @@ def by_video(track: CaptionTrack, name: str, stream: str | None) -> dict[str, li
     """The captions of a file by stream:
 
     the given one, one of each video in it, or that of the file. Each has its file and its number in it, so
-    that it is recognized when the file is read again.
+    that it is recognized when the file is read again. Those of an export stay as they were.
     """
     captions_by_stream: dict[str, list[NewCaption]] = {}
     for number, caption in enumerate(track.captions, 1):
@@ -188,9 +188,11 @@ def by_video(track: CaptionTrack, name: str, stream: str | None) -> dict[str, li
             video if isinstance(video, str) and video else str(PurePosixPath(name).with_suffix(""))
         )
         metadata = {key: value for key, value in caption.metadata.items() if key != VIDEO or of != video}
-        key = caption.key or f"{name}#{number}"
-        one = replace(caption, key=key, metadata={**metadata, FILE: name})
-        captions_by_stream.setdefault(of, []).append(one if stream is None else replace(one, index=None))
+        stored = replace(caption, key=caption.key or f"{name}#{number}", metadata=metadata)
+        if not track.is_export:
+            index = caption.index if stream is None else None
+            stored = replace(stored, index=index, metadata={**metadata, FILE: name})
+        captions_by_stream.setdefault(of, []).append(stored)
     return captions_by_stream
 
 

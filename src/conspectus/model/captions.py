@@ -121,12 +121,16 @@ class LiveCaption:
 
 @dataclass(frozen=True, slots=True)
 class CaptionTrack:
-    """The captions of a file, in its order; `notice` says what was left out or changed."""
+    """The captions of a file, in its order; `notice` says what was left out or changed.
+
+    With `is_export`, the captions have keys of their own, as those of an exported stream.
+    """
 
     captions: tuple[NewCaption, ...]
     title: str = ""
     language: str | None = None
     notice: str | None = None
+    is_export: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def line_of(caption: Caption) -> str:
         "start": start,
         "end": end,
         "index": document.sequence,
-        "key": None if document.key == str(document.sequence) else document.key,
+        "key": document.key,
         "speaker": document.author,
         "entities": metadata.pop(ENTITIES, None),
         "metadata": metadata,

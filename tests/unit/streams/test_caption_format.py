@@ -61,7 +61,7 @@ def test_a_line_holds_what_was_said_and_no_more() -> None:
         metadata={"entities": ["red car"], "confidence": 0.5},
     )  # fmt: skip
     assert line_of(full) == (
-        '{"end":3.0,"entities":["red car"],"index":7,"metadata":{"confidence":0.5},"speaker":"ann",'
+        '{"end":3.0,"entities":["red car"],"index":7,"key":"7","metadata":{"confidence":0.5},"speaker":"ann",'
         '"start":1.5,"text":"Grüße\\n🎉"}'
     )
     assert json.loads(line_of(make_caption("x", None, None, StreamClock()))) == {"text": "x", "key": "k"}

@@ -25,13 +25,13 @@ def read_caption_file(text: str, name: str, *, sentences: bool = False) -> Capti
     """
     reading = _read(text, name)
     cues = reading.cues
-    named = any(cue.key for cue in cues)
+    is_export = any(cue.key for cue in cues)
     cue_captions = (_caption(cue, name, reading) for cue in cues)
-    file_captions = put_together(cues, name) if sentences and not named else tuple(cue_captions)
+    file_captions = put_together(cues, name) if sentences and not is_export else tuple(cue_captions)
     recordings = len({video_of(cue) for cue in cues})
     if recordings > 1:
         reading.left["recordings in one file, each named `video` in the metadata"] = recordings
-    return CaptionTrack(file_captions, reading.title, reading.language, reading.notice())
+    return CaptionTrack(file_captions, reading.title, reading.language, reading.notice(), is_export)
 
 
 def _read(text: str, name: str) -> ParsedCues:
