@@ -20,6 +20,34 @@ def test_an_export_fills_another_store_and_changes_nothing_there_again(shell: Sh
     assert sorted(shell("export", **other).out.splitlines()) == sorted(lines)
 
 
+def test_events_are_exported_with_the_clock_of_their_stream(shell: Shell) -> None:
+    origin = ("--start-time", "2026-03-02T08:00:00Z", "--stream", "gate")
+    (shell.folder / "gate.srt").write_text("1\n00:00:01,000 --> 00:00:04,000\nA car stops.\n", "utf-8")
+    shell("streams", "import", shell.folder / "gate.srt", *origin)
+    shell("events", "add", "gate", "arrival", "--from", "2026-03-02T08:00:02Z", "--entity", "red car")
+    done = shell("export", "--output", shell.folder / "events.jsonl")
+    assert (done.out, "left out: captions (1)" in done.err) == ("wrote 1 document\n", True)
+    assert shell("import", "documents", shell.folder / "events.jsonl").out.endswith(", 1 unchanged\n")
+    other = {"CONSPECTUS_PATH": str(shell.folder / "other")}
+    assert shell("import", "documents", shell.folder / "events.jsonl", **other).out.startswith("1 added")
+    for arguments in (("events", "list", "gate"), ("export",)):
+        assert shell(*arguments, **other).out == shell(*arguments).out
+
+
+def test_the_clock_of_a_stream_is_not_that_of_a_line(shell: Shell) -> None:
+    for day, folder in (("2026-03-02", "one"), ("2027-01-01", "two")):
+        place = {"CONSPECTUS_PATH": str(shell.folder / folder)}
+        (shell.folder / "gate.srt").write_text("1\n00:00:01,000 --> 00:00:04,000\nA car stops.\n", "utf-8")
+        origin = ("--start-time", f"{day}T08:00:00Z")
+        shell("streams", "import", shell.folder / "gate.srt", *origin, **place)
+        shell("events", "add", "gate", "arrival", "--from", f"{day}T08:00:02Z", **place)
+    (shell.folder / "two.jsonl").write_text(shell("export", **place).out, "utf-8")
+    place["CONSPECTUS_PATH"] = str(shell.folder / "one")
+    before = shell("streams", "captions", "gate", **place).out
+    assert shell("import", "documents", shell.folder / "two.jsonl", **place).code == 0
+    assert shell("streams", "captions", "gate", **place).out == before and "2026-03-02T08:00:01" in before
+
+
 def test_an_export_selects_by_filter_and_says_what_it_lacks(shell: Shell, notes: Path) -> None:
     shell("add", notes)
     shell("memory", "add", "Prefers tea.", "--user", "ann", "--collection", "default")

@@ -98,6 +98,24 @@ def test_on_a_server(remote: Remote) -> None:
     run_commands(remote, remote.shell.folder)
 
 
+def test_an_exported_graph_is_unchanged_when_it_is_added_again(shell: Shell) -> None:
+    (shell.folder / "nodes.json").write_text('[{"id": "ann", "aliases": ["A"]}, {"id": "köln"}]', "utf-8")
+    edges = [
+        {"source": "ann", "target": "köln", "type": "lives in", "valid_from": "2020-01-01", "weight": 0.5},
+        {"source": "köln", "target": "ann", "properties": {"page": 3}},
+    ]
+    (shell.folder / "edges.json").write_text(json.dumps(edges), "utf-8")
+    shell("graph", "add-nodes", shell.folder / "nodes.json")
+    shell("graph", "add-edges", shell.folder / "edges.json")
+    exported = shell.folder / "graph.json"
+    assert shell("graph", "export", "--output", exported).code == 0
+    other = {"CONSPECTUS_PATH": str(shell.folder / "other")}
+    for place, outcome in (({}, "unchanged"), (other, "added"), (other, "unchanged")):
+        for command in ("add-nodes", "add-edges"):
+            parts = shell("graph", command, exported, "--json", **place).json
+            assert [part["outcome"] for part in parts] == [outcome] * 2
+
+
 def test_edges_that_lead_nowhere_are_named(shell: Shell) -> None:
     draw_graph(shell, shell.folder)
     done = shell("graph", "add-edge", "python", "ruby", "--json")

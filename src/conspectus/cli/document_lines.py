@@ -1,4 +1,4 @@
-"""export and import documents: documents, messages and tasks as JSON Lines."""
+"""export and import documents: documents, messages, tasks and events as JSON Lines."""
 
 import sys
 from contextlib import ExitStack
@@ -23,7 +23,7 @@ def export(
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write; - is stdout.")] = STDIO,
 ) -> None:
-    """Export documents, messages and tasks as JSON Lines."""
+    """Export documents, messages, tasks and events as JSON Lines."""
     where, target = session.build_filter(selection), sys.stdout
     pages = partial(session.engine.documents.export, collection=session.collection, filter=where)
     with progress() as bars, ExitStack() as files:
@@ -43,7 +43,7 @@ def import_documents(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Export file; - is stdin.")],
     session: NewSession,
 ) -> None:
-    """Import an export of documents, messages and tasks."""
+    """Import an export of documents, messages, tasks and events."""
     if file != STDIO and not file.is_file():
         raise InvalidInput("file", f"{str(file)!r} is not a file")
     with progress() as bars, ExitStack() as files:

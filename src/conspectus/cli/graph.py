@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Final, TypeVar
 
 import typer
@@ -51,8 +52,14 @@ EDGE_SYNONYMS: Final = {"source_id": "source", "target_id": "target"}
 VALIDITY: Final = {"properties": "--property", "valid_from": "--from", "valid_until": "--until"}
 """Options of nodes and edges."""
 New = TypeVar("New", NewNode, NewEdge)
+STORED_PARTS: Final[Mapping[type, tuple[str, type[Node | Edge]]]] = MappingProxyType(
+    {NewNode: ("nodes", Node), NewEdge: ("edges", Edge)}
+)
+"""Names of the lists in an export of a graph, and what their elements are."""
 NodeId = Annotated[str, argument(NewNode, "id", metavar="NODE")]
-File = Annotated[Path, typer.Argument(metavar="FILE", help="JSON list or JSON Lines; - is stdin.")]
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="JSON list, JSON Lines or graph export; - is stdin.")
+]
 BATCH = Settings().max_graph_batch
 MAX_CANDIDATES = 3
 """Candidates of a mention that are shown."""
@@ -92,11 +99,18 @@ class Mentioned:
 
 
 def parts_in(file: Path, kind: type[New]) -> list[New]:
-    """Return the nodes or edges in a file. Raises InvalidInput with the number of an invalid one."""
+    """Return the nodes or edges in a file, which may be an export of a graph.
+
+    Raises InvalidInput with the number of an invalid one.
+    """
     field_names = {member.name for member in fields(kind)}
+    plural, stored = STORED_PARTS[kind]
+    set_by_store = {member.name for member in fields(stored)} - field_names
     parts = []
-    for number, values in enumerate(_objects(file), 1):
-        arguments = {EDGE_SYNONYMS.get(name, name): value for name, value in values.items()}
+    for number, values in enumerate(_objects(file, plural), 1):
+        arguments = {
+            EDGE_SYNONYMS.get(name, name): value for name, value in values.items() if name not in set_by_store
+        }
         if unknown := arguments.keys() - field_names:
             raise InvalidInput(
                 f"item {number}",
@@ -328,16 +342,20 @@ def _arrow(step: EdgeStep) -> str:
     return f"<-[{line}]-" if step.backwards else f"-[{line}]->"
 
 
-def _objects(file: Path) -> list[dict[str, Any]]:
+def _objects(file: Path, plural: str) -> list[dict[str, Any]]:
+    """Return the objects of a JSON list, of JSON Lines, or of one list of an exported graph."""
     text = read_text(file)
+    is_export = text.lstrip().startswith('{"graph":')
     try:
         read = (
             json.loads(text)
-            if text.lstrip().startswith("[")
+            if is_export or text.lstrip().startswith("[")
             else [json.loads(line) for line in text.splitlines() if line.strip()]
         )
     except (ValueError, RecursionError) as error:
         raise InvalidInput("file", f"is neither a JSON list nor JSON Lines: {error}") from None
+    if is_export:
+        read = read.get(plural)
     if isinstance(read, list) and all(isinstance(part, dict) for part in read):
         return read
     raise InvalidInput("file", "must hold objects")

@@ -1,4 +1,4 @@
-"""Export and import of documents, messages and tasks as JSON Lines."""
+"""Export and import of documents, messages, tasks and events as JSON Lines."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,8 +36,8 @@ from conspectus.model.reports import DocumentExport
 from conspectus.ports import Progress
 from conspectus.text.times import canonical, parse_instant
 
-EXPORTED_KINDS: Final = ("page", "message", "task")
-OTHER_KINDS: Final = {"caption": "captions", "event": "events", "memory": "memories"}
+EXPORTED_KINDS: Final = ("page", "message", "task", "event")
+OTHER_KINDS: Final = {"caption": "captions", "memory": "memories"}
 """Kinds with an export of their own, and their names in `left_out`."""
 QUARANTINED: Final = "quarantined"
 """The first word of a cursor among quarantined documents, and their name in `left_out`."""
@@ -225,10 +225,13 @@ class DocumentLines(Service, checked=False):
         return relations
 
     async def _open_source(self, line: DocumentLine, collection: str) -> tuple[Source, CollectionAccess]:
-        """Return the source of a line, if the user may write to it, with the metadata of the line."""
+        """Return the source of a line, if the user may write to it, with the metadata of the line.
+
+        A stream keeps the metadata that it has, as its captions follow its clock.
+        """
         source, access = await self._writer.writable(line.source, collection, line.source_kind)
         metadata = line.source_metadata
-        if metadata is None or metadata == source.metadata:
+        if metadata is None or metadata == source.metadata or (source.kind == "stream" and source.metadata):
             return source, access
         return await self._writer.source(line.source, collection, metadata, line.source_kind)
 

@@ -248,12 +248,12 @@ class DocumentService(Service):
         after: Cursor | None = None,
         limit: ExportLimit | None = None,
     ) -> DocumentExport:
-        """Export a page of documents, messages and tasks as JSON Lines, in the order they were added.
+        """Export a page of documents, messages, tasks and events as JSON Lines, as they were added.
 
         A line holds what was given: text, fields, pages and sections, the source with its metadata, and a
         vector unless the embedder makes it. Quarantined documents follow, if you may review them. `after` is
-        a cursor; a page has `limit` lines, or as many as the settings allow. Captions, events and memories
-        have exports of their own; they are counted in `left_out` of the last page.
+        a cursor; a page has `limit` lines, or as many as the settings allow. Captions and memories have
+        exports of their own; they are counted in `left_out` of the last page.
         """
         require_document_fields(filter)
         return await self._lines.page(collection, filter, after=after, limit=limit)
@@ -270,7 +270,7 @@ class DocumentService(Service):
         collection: CollectionName = "default",
         progress: Progress | None = None,
     ) -> Sequence[Written]:
-        """Import documents, messages and tasks from JSON Lines. Importing a line twice has no effect.
+        """Import documents, messages, tasks and events from JSON Lines. Importing a line twice has no effect.
 
         They go into the source that each line names, which is created if it is new. Lines are written in
         batches, one transaction each. Raises InvalidInput with the number of the line at fault, whose batch
