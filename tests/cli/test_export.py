@@ -36,16 +36,16 @@ def test_events_are_exported_with_the_clock_of_their_stream(shell: Shell) -> Non
 
 def test_the_clock_of_a_stream_is_not_that_of_a_line(shell: Shell) -> None:
     for day, folder in (("2026-03-02", "one"), ("2027-01-01", "two")):
-        place = {"CONSPECTUS_PATH": str(shell.folder / folder)}
+        elsewhere = {"CONSPECTUS_PATH": str(shell.folder / folder)}
         (shell.folder / "gate.srt").write_text("1\n00:00:01,000 --> 00:00:04,000\nA car stops.\n", "utf-8")
         origin = ("--start-time", f"{day}T08:00:00Z")
-        shell("streams", "import", shell.folder / "gate.srt", *origin, **place)
-        shell("events", "add", "gate", "arrival", "--from", f"{day}T08:00:02Z", **place)
-    (shell.folder / "two.jsonl").write_text(shell("export", **place).out, "utf-8")
-    place["CONSPECTUS_PATH"] = str(shell.folder / "one")
-    before = shell("streams", "captions", "gate", **place).out
-    assert shell("import", "documents", shell.folder / "two.jsonl", **place).code == 0
-    assert shell("streams", "captions", "gate", **place).out == before and "2026-03-02T08:00:01" in before
+        shell("streams", "import", shell.folder / "gate.srt", *origin, **elsewhere)
+        shell("events", "add", "gate", "arrival", "--from", f"{day}T08:00:02Z", **elsewhere)
+    (shell.folder / "two.jsonl").write_text(shell("export", **elsewhere).out, "utf-8")
+    elsewhere["CONSPECTUS_PATH"] = str(shell.folder / "one")
+    before = shell("streams", "captions", "gate", **elsewhere).out
+    assert shell("import", "documents", shell.folder / "two.jsonl", **elsewhere).code == 0
+    assert shell("streams", "captions", "gate", **elsewhere).out == before and "2026-03-02T08:00:01" in before
 
 
 def test_an_export_selects_by_filter_and_says_what_it_lacks(shell: Shell, notes: Path) -> None:

@@ -110,9 +110,9 @@ def test_an_exported_graph_is_unchanged_when_it_is_added_again(shell: Shell) -> 
     exported = shell.folder / "graph.json"
     assert shell("graph", "export", "--output", exported).code == 0
     other = {"CONSPECTUS_PATH": str(shell.folder / "other")}
-    for place, outcome in (({}, "unchanged"), (other, "added"), (other, "unchanged")):
+    for elsewhere, outcome in (({}, "unchanged"), (other, "added"), (other, "unchanged")):
         for command in ("add-nodes", "add-edges"):
-            parts = shell("graph", command, exported, "--json", **place).json
+            parts = shell("graph", command, exported, "--json", **elsewhere).json
             assert [part["outcome"] for part in parts] == [outcome] * 2
 
 

@@ -345,16 +345,14 @@ def _arrow(step: EdgeStep) -> str:
 def _objects(file: Path, plural: str) -> list[dict[str, Any]]:
     """Return the objects of a JSON list, of JSON Lines, or of one list of an exported graph."""
     text = read_text(file)
-    is_export = text.lstrip().startswith('{"graph":')
+    is_whole = text.lstrip().startswith(("[", '{"graph":'))
     try:
-        read = (
-            json.loads(text)
-            if is_export or text.lstrip().startswith("[")
-            else [json.loads(line) for line in text.splitlines() if line.strip()]
+        read: Any = (
+            json.loads(text) if is_whole else [json.loads(line) for line in text.splitlines() if line.strip()]
         )
     except (ValueError, RecursionError) as error:
         raise InvalidInput("file", f"is neither a JSON list nor JSON Lines: {error}") from None
-    if is_export:
+    if isinstance(read, dict):
         read = read.get(plural)
     if isinstance(read, list) and all(isinstance(part, dict) for part in read):
         return read
