@@ -349,6 +349,31 @@ async def test_users_are_filtered_sorted_and_paged(open_site: OpenSite) -> None:
 
 
 @pytest.mark.parametrize(
+    ("condition", "names"),
+    [
+        ('userName eq "STRASSE"', []),
+        ('userName eq "STRAßE"', ["straße"]),
+        ('USERNAME EQ "straße"', ["straße"]),
+        (f'{USER}:userName eq "straße"', ["straße"]),
+        ('userName eq "Ame\u0301lie"', ["Amélie"]),
+        ('userName ne "straße"', ["Amélie", "ann"]),
+        ('not (userName eq "straße")', ["Amélie", "ann"]),
+        ('externalId eq "Case"', ["ann"]),
+        ('externalId eq "case"', []),
+        ('externalId eq ""', []),
+        ('id eq "nobody"', []),
+        ("active eq true", ["straße", "Amélie", "ann"]),
+    ],
+)
+async def test_a_user_is_looked_up_whatever_the_form_of_the_filter(
+    condition: str, names: list[str], desk: Desk
+) -> None:
+    for name, external_id in (("straße", "1"), ("Amélie", None), ("ann", "Case")):
+        await desk.add_user(name, **({} if external_id is None else {"externalId": external_id}))
+    assert await desk.list_names("/Users", filter=condition) == names
+
+
+@pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [
         ("POST", "/Users", b"", 400),

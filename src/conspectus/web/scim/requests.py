@@ -1,7 +1,8 @@
 """What a SCIM request asks for: its page of resources, and what it makes of one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
+from unicodedata import normalize
 
 from pydantic import ValidationError
 from scim2_models import (
@@ -15,9 +16,15 @@ from scim2_models import (
     ScimProvider,
     SearchRequest,
 )
+from scim2_models.path import CompareOperator, Comparison
 
 from conspectus.errors import InvalidInput
-from conspectus.model.provisioning import GroupAttributes, UserAttributes
+from conspectus.model.provisioning import (
+    GroupAttributes,
+    ProvisionedGroup,
+    ProvisionedUser,
+    UserAttributes,
+)
 from conspectus.web.scim.resources import Group, User
 
 MAX_FILTER_LENGTH: Final = 2_000
@@ -26,6 +33,7 @@ MAX_OPERATIONS: Final = 1_000
 OPERATIONS: Final = "operations"
 
 AnyResource = TypeVar("AnyResource", User, Group)
+Account = TypeVar("Account", ProvisionedUser, ProvisionedGroup)
 
 
 def read_resource(
@@ -82,6 +90,31 @@ def read_search(models: Any, parameters: Mapping[str, Any]) -> SearchRequest[Any
     search_model: Any = SearchRequest.__class_getitem__(models)
     search: SearchRequest[Any] = search_model.model_validate(dict(parameters))
     return search
+
+
+def select_candidates(
+    accounts: Sequence[Account],
+    search: SearchRequest[Any],
+    names: Mapping[str, Callable[[Account], str | None]],
+) -> Sequence[Account]:
+    """Return the accounts that a filter may match, before resources are made of them.
+
+    Providers look up each user by a filter such as `userName eq "ann"`. `names` has the texts of accounts by
+    attribute, in lower case. Filters of another form leave all accounts.
+    """
+    condition = None if search.filter is None else search.filter.ast
+    if not isinstance(condition, Comparison) or condition.op is not CompareOperator.eq:
+        return accounts
+    text_of = names.get(str(condition.attr_path).casefold())
+    if text_of is None or not isinstance(condition.value, str):
+        return accounts
+    wanted = _comparable(condition.value)
+    return [account for account in accounts if _comparable(text_of(account) or "") == wanted]
+
+
+def _comparable(text: str) -> str:
+    """Return a text as filters compare it, whatever its case."""
+    return normalize("NFC", normalize("NFC", text).lower())
 
 
 def read_response_parameters(model: Any, parameters: Mapping[str, Any]) -> ResponseParameters[Any]:

@@ -40,11 +40,23 @@ from conspectus.web.scim.requests import (
     read_resource,
     read_response_parameters,
     read_search,
+    select_candidates,
 )
 from conspectus.web.scim.resources import PATH, Group, User, describe_provider, to_group, to_user
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 READING: Final = ["GET"]
+USER_NAMES: Final[Mapping[str, Callable[[ProvisionedUser], str | None]]] = {
+    "id": lambda provisioned: provisioned.user.id,
+    "username": lambda provisioned: provisioned.user_name,
+    "externalid": lambda provisioned: provisioned.external_id,
+}
+GROUP_NAMES: Final[Mapping[str, Callable[[ProvisionedGroup], str | None]]] = {
+    "id": lambda provisioned: provisioned.group.id,
+    "displayname": lambda provisioned: provisioned.display_name,
+    "externalid": lambda provisioned: provisioned.external_id,
+}
+"""The texts by which a provider looks accounts up, by their attribute in lower case."""
 
 
 def scim_router(provisioning: Provisioning, settings: Settings) -> APIRouter:
@@ -207,12 +219,12 @@ class ScimHandlers:
         resources: list[Resource[Any]] = []
         if kind != "/Groups":
             names = await self._group_names()
-            users = await self._provisioning.list_users()
+            users = select_candidates(await self._provisioning.list_users(), search, USER_NAMES)
             resources += await asyncio.to_thread(
                 lambda: [to_user(user, names, self._address) for user in users]
             )
         if kind != "/Users":
-            groups = await self._provisioning.list_groups()
+            groups = select_candidates(await self._provisioning.list_groups(), search, GROUP_NAMES)
             resources += await asyncio.to_thread(lambda: [to_group(group, self._address) for group in groups])
         page = await asyncio.to_thread(list_page, models, search, resources, max_results=self._max_results)
         return _answer(page)
