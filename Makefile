@@ -149,12 +149,12 @@ install = $(UV) pip install --quiet --python $(1)/bin/python
 
 # With uv, which installs in 7 seconds of processor time what pip installs in 51. Python compiles what is used when it is
 # used; compiling everything would take as long as the rest.
-$(READY): requirements/dev.txt pyproject.toml | $(VENV)/.lock
+$(READY): requirements/dev.txt pyproject.toml connectors/pyproject.toml | $(VENV)/.lock
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv --without-pip $(VENV)
 	$(call install,$(VENV)) pip==$(PIP_VERSION)
 	$(call install,$(VENV)) --no-deps --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e connectors
 	@touch $@
 
 # The products whose stores can be imported, beside the package itself, which is not installed a second time.

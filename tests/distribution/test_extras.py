@@ -15,7 +15,7 @@ from conspectus.errors import MissingExtra, optional
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-LEFT_OUT = {"all", "audio", "gliner", "google-adk", "multilingual", "testing"}
+LEFT_OUT = {"all", "audio", "connectors", "gliner", "google-adk", "multilingual", "testing"}
 LIBRARIES = (
     *("dbos", "jsonschema_rs", "mcp", "mcp_types", "model2vec", "psycopg", "pydantic_ai"),
     *("faster_whisper", "networkx", "oxmsg", "pymilvus", "spacy"),

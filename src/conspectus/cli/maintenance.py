@@ -68,6 +68,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "audio": "captions of recordings",
     "bedrock": "models on Amazon Bedrock",
     "cohere": "models of Cohere",
+    "connectors": "connections with S3 and WebDAV",
     "credentials": "connections with passwords or tokens",
     "gliner": "entities found by GLiNER",
     "google": "models of Google",

@@ -9,7 +9,14 @@ from conspectus.model.checks import Checked
 from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 from conspectus.model.viewers import EVERYONE, AccessListing
-from conspectus.ports.connectors import ConnectionSite, Connector, ConnectorFactory, Mirroring, Watchable
+from conspectus.ports.connectors import (
+    ConnectionSite,
+    Connector,
+    ConnectorFactory,
+    FileReader,
+    Mirroring,
+    Watchable,
+)
 from conspectus.ports.web import Fetched, Fetcher
 
 __all__ = [
@@ -23,6 +30,7 @@ __all__ = [
     "Example",
     "Fetched",
     "Fetcher",
+    "FileReader",
     "Length",
     "Listing",
     "Mirroring",

@@ -56,6 +56,19 @@ class Mirroring(Protocol):
         """
 
 
+class FileReader(Protocol):
+    """Reads the bytes of files as `add` does, within the limits of the settings."""
+
+    def reads(self, name: str) -> bool:
+        """Whether a file of that name has a reader here."""
+
+    async def read(self, body: bytes, name: str, *, charset: str | None = None) -> NewDocument:
+        """A file as one document, whose metadata have its `path`: `name` has the folders, too.
+
+        `charset` is the encoding that the remote declares. Raises UnreadableFile or TooLarge.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionSite:
     """What the connector of one connection may use.
@@ -64,11 +77,13 @@ class ConnectionSite:
         fetcher: requests to addresses that the settings allow, bounded in bytes, time and redirects.
         folder: a folder for copies, which is deleted with the connection. It need not exist yet.
         settings: the limits of files, requests and documents.
+        files: reads the bytes of files.
     """
 
     fetcher: Fetcher
     folder: Path
     settings: Settings
+    files: FileReader
 
 
 class ConnectorFactory(Protocol):

@@ -1,6 +1,7 @@
 """The installed connectors: those of the product, and those that packages add by entry points."""
 
 import asyncio
+import importlib
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields
@@ -50,7 +51,10 @@ class InstalledConnectors:
     def create(self, connection: Connection, fetcher: Fetcher, credentials: Mapping[str, str]) -> Connector:
         """Return the connector of a connection. Raises InvalidInput for an unknown kind or option."""
         factory = _load(connection.connector)
-        site = ConnectionSite(fetcher, self._folder_of(connection), self.settings)
+        # The readers of files load much that an engine without a sync does not need.
+        remote_files = importlib.import_module("conspectus.sources.connectors.remote_files")
+        files = remote_files.RemoteFileReader(self.settings)
+        site = ConnectionSite(fetcher, self._folder_of(connection), self.settings, files)
         return factory.create(_parse_options(factory, connection, credentials), site)
 
     def is_local(self, connection: Connection, credentials: Mapping[str, str]) -> bool:

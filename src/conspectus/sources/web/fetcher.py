@@ -17,7 +17,7 @@ from conspectus.sources.web.content_codings import Unpacker
 from conspectus.sources.web.http_client import FetchLimits, HttpClient, HttpRequest, hold_to
 from conspectus.text.urls import Url, parse_url
 
-METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "PROPFIND"})
 WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 OURS = frozenset({

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import field
+from typing import Any
 
 from conspectus.deferred import dataclass
 
@@ -25,6 +27,7 @@ class HttpGate:
     _answers_left: int | None = None
     _busy_answers: int = 0
     _retry_after: str | None = None
+    _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
     @property
     def address(self) -> str:
@@ -39,8 +42,19 @@ class HttpGate:
         """Answer so many requests with 429, with this `Retry-After`, if any."""
         self._busy_answers, self._retry_after = requests, retry_after
 
+    async def end_requests(self) -> None:
+        """End the requests that are not answered yet."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of one client, one connection for each."""
+        """Answer one request of a client, on a connection of its own."""
+        task = asyncio.current_task()
+        if task is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             body = await _read_body(reader, head)
@@ -99,4 +113,5 @@ async def open_gate(upstream_port: int) -> AsyncIterator[HttpGate]:
         yield gate
     finally:
         listener.close()
+        await gate.end_requests()
         await listener.wait_closed()

@@ -13,7 +13,7 @@ from conspectus.settings import Settings
 from conspectus.sources.connectors.git_repository import GitRepository
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
 from conspectus.sources.connectors.mediawiki import MediaWiki
-from conspectus.sources.connectors.registry import InstalledConnectors
+from conspectus.sources.connectors.registry import BUILT_IN, InstalledConnectors
 from conspectus.sources.web.fetcher import WebFetcher
 from conspectus.sources.web.http_client import FetchLimits
 
@@ -98,7 +98,8 @@ def make_connection(connector: str, options: Mapping[str, Any]) -> Connection:
 
 
 def test_the_connectors_of_the_product(installed: InstalledConnectors) -> None:
-    kinds = {kind.name: kind for kind in installed.list_kinds()}
+    built_in = {entry_point.name for entry_point in BUILT_IN}
+    kinds = {kind.name: kind for kind in installed.list_kinds() if kind.name in built_in}
     assert [*kinds] == ["git", "markdown", "mediawiki"]
     assert all(option.help for kind in kinds.values() for option in kind.options)
     address, branch, folder = kinds["git"].options

@@ -1,0 +1,80 @@
+"""Listings of remotes whose files are known by their paths: what changed since a cursor, in batches."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from conspectus.connectors import ConnectorEntry, Listing
+
+CURSOR_VERSION: Final = 1
+TOP_SPACE: Final = "."
+"""The space of files outside any folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file of a remote: its path, and a text that changes with its content."""
+
+    path: str
+    fingerprint: str
+    viewers: tuple[str, ...] | None = None
+
+    @property
+    def space(self) -> str:
+        """The first folder of the path."""
+        return space_of(self.path)
+
+
+def space_of(path: str) -> str:
+    """Return the first folder of a path."""
+    return path.partition("/")[0] if "/" in path else TOP_SPACE
+
+
+def list_changes(
+    files: Mapping[str, RemoteFile], cursor: str | None, *, size: int, not_pages: Sequence[str] = ()
+) -> Iterator[Listing]:
+    """Yield batches of `size` files that changed since the cursor; what is gone is in the last batch.
+
+    `files` are all files of the remote by path. Without a cursor of this module, everything is listed.
+    """
+    former = _read_cursor(cursor)
+    fingerprints = dict(former or {})
+    changed = [path for path, file in files.items() if fingerprints.get(path) != file.fingerprint]
+    while len(changed) > size:
+        batch, changed = changed[:size], changed[size:]
+        fingerprints |= {path: files[path].fingerprint for path in batch}
+        yield Listing(_entries(batch, files), _write_cursor(fingerprints))
+    spaces = {file.space for file in files.values()}
+    yield Listing(
+        _entries(changed, files),
+        _write_cursor({path: file.fingerprint for path, file in files.items()}),
+        gone=tuple(sorted(fingerprints.keys() - files.keys())),
+        spaces_gone=tuple(sorted({space_of(path) for path in fingerprints} - spaces)),
+        complete=former is None,
+        not_pages=tuple(not_pages),
+    )
+
+
+def _entries(paths: Sequence[str], files: Mapping[str, RemoteFile]) -> tuple[ConnectorEntry, ...]:
+    return tuple(
+        ConnectorEntry(
+            path, files[path].space, files[path].fingerprint, title=path, viewers=files[path].viewers
+        )
+        for path in paths
+    )
+
+
+def _write_cursor(fingerprints: Mapping[str, str]) -> str:
+    return json.dumps({"version": CURSOR_VERSION, "files": fingerprints}, separators=(",", ":"))
+
+
+def _read_cursor(cursor: str | None) -> dict[str, str] | None:
+    """Return the fingerprints of a cursor by path; None for a cursor of something else."""
+    try:
+        content = json.loads(cursor or "")
+    except ValueError:
+        return None
+    if not isinstance(content, dict) or content.get("version") != CURSOR_VERSION:
+        return None
+    return dict(content["files"])

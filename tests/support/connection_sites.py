@@ -1,0 +1,21 @@
+"""What the connector of one connection may use, for tests without an engine."""
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from conspectus import Settings
+from conspectus.connectors import ConnectionSite
+from conspectus.sources.connectors.remote_files import RemoteFileReader
+from conspectus.sources.web.fetcher import WebFetcher
+from conspectus.sources.web.http_client import FetchLimits
+
+
+@asynccontextmanager
+async def open_site() -> AsyncIterator[ConnectionSite]:
+    """A site that may ask this machine."""
+    fetcher = WebFetcher(FetchLimits(allow=("127.0.0.1",)))
+    with tempfile.TemporaryDirectory() as folder:
+        yield ConnectionSite(fetcher, Path(folder), Settings(), RemoteFileReader(Settings()))
+    await fetcher.close()
