@@ -97,8 +97,8 @@ def _to_login(members: Mapping[str, Any]) -> Login:
     """Return a login. Raises TypeError for members of another kind."""
     login = Login(**members)
     for member in fields(Login):
-        value = getattr(login, member.name)
-        is_text = isinstance(value, str) or (member.name == "revocation_endpoint" and value is None)
-        if not (isinstance(value, int | float) if member.name == "expires" else is_text):
+        content = getattr(login, member.name)
+        is_text = isinstance(content, str) or (member.name == "revocation_endpoint" and content is None)
+        if not (isinstance(content, int | float) if member.name == "expires" else is_text):
             raise TypeError(member.name)
     return login

@@ -108,8 +108,8 @@ def select_candidates(
     text_of = names.get(str(condition.attr_path).casefold())
     if text_of is None or not isinstance(condition.value, str):
         return accounts
-    wanted = _comparable(condition.value)
-    return [account for account in accounts if _comparable(text_of(account) or "") == wanted]
+    comparable_text = _comparable(condition.value)
+    return [account for account in accounts if _comparable(text_of(account) or "") == comparable_text]
 
 
 def _comparable(text: str) -> str:
