@@ -163,11 +163,11 @@ def _managed_memberships() -> Select[str, str]:
 
 def _require_free_name(connection: Connection, provisioned: ProvisionedUser) -> None:
     """Raise Conflict if another user has the name at the provider, in upper or lower case."""
-    taken = select(provisioned_users.c.user).where(
+    owner_of_name = select(provisioned_users.c.user).where(
         provisioned_users.c.name_key == provisioned.user_name.casefold(),
         provisioned_users.c.user != provisioned.user.id,
     )
-    if connection.execute(taken).first() is not None:
+    if connection.execute(owner_of_name).first() is not None:
         raise Conflict("user", provisioned.user_name, "is the name of another user of the provider")
 
 
