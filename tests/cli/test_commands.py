@@ -281,7 +281,8 @@ def test_delete_asks_first(filled: Shell) -> None:
 def test_delete_by_id_and_source_with_a_receipt(filled: Shell, notes: Path) -> None:
     first = filled("list", "--limit", "1", "--json").json["documents"][0]["id"]
     receipt = filled("delete", first, "--yes", "--purge", "--json").json
-    assert receipt == {"documents": 1, "chunks": 1, "vectors": 0, "purged": True, "erasure_pending": False}
+    counts = {"documents": 1, "chunks": 1, "vectors": 0, "answers": 0}
+    assert receipt == {**counts, "purged": True, "erasure_pending": False}
     gone = filled("delete", first, "--yes", "--json")
     assert (gone.code, gone.json["documents"]) == (3, 0)
     assert filled("delete", "--source", notes, "-y", "--json").json["documents"] == 5

@@ -86,6 +86,16 @@ class SearchContract:
             await engine.search.revoke_feedback(judgment.id)
         assert untimed(await engine.retrieve("the tests")) == untimed(before)
 
+    async def test_records_are_kept_only_where_the_settings_say_so(self, engine: AnyEngine) -> None:
+        """By default they do not; what does not exist is not found."""
+        await filled(engine)
+        assert (await engine.window("backup", 100)).answer == ""
+        page = await engine.answers.list(kind="window", limit=5)
+        assert (page.answers, page.next) == ((), None)
+        for call in (engine.answers.get, engine.answers.delete):
+            with pytest.raises(NotFound):
+                await call("0195f3a1c2d47e80b6a4c1d2e3f40517")
+
     async def test_what_is_no_feedback(self, engine: AnyEngine) -> None:
         """Each refusal names what is wrong."""
         await filled(engine)

@@ -93,6 +93,14 @@ async def test_a_window_is_kept_with_what_led_to_it(owner: Engine) -> None:
     assert (record.left_out, record.changed) == ((), ())
 
 
+@pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])
+async def test_a_window_of_any_form_is_kept(owner: Engine, form: Any) -> None:
+    window = await owner.window(QUESTION, 300, format=form, filter=Eq("key", "backups"))
+    record = await owner.answers.get(window.answer)
+    assert "The backup runs at two." in record.text
+    assert (record.options.format, record.options.filter) == (form, Eq("key", "backups"))
+
+
 async def test_explanations_and_searches_are_not_kept(owner: Engine) -> None:
     await owner.explain(QUESTION, 300)
     await owner.retrieve(QUESTION)

@@ -190,7 +190,15 @@ async def test_a_job_tells_what_went(engine: Engine) -> None:
     await engine.retention.set(Retention(max_count=2), scope=ANN)
     job = await engine.jobs.wait((await engine.retention.start_job()).id)
     assert (job.kind, job.state, job.done, job.total) == ("retention", "succeeded", 3, 3)
-    assert job.result == {"memories": 3, "versions": 0, "chunks": 3, "vectors": 0, "edges": 0, "facts": 0}
+    assert job.result == {
+        "memories": 3,
+        "versions": 0,
+        "chunks": 3,
+        "vectors": 0,
+        "edges": 0,
+        "facts": 0,
+        "answers": 0,
+    }
     [rule] = await engine.retention.list()
     assert rule.last_run is not None
     again = await engine.jobs.wait((await engine.retention.start_job()).id)

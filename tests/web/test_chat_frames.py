@@ -81,7 +81,7 @@ def test_the_other_events_are_named_and_in_json() -> None:
         "outcome": "failed", "sources": [], "question": "a\r\nb", "tokens": 0, "notice": "\u2028",
         "stable_tokens": 0,
     }  # fmt: skip
-    assert json.loads(citations.data) == {"cited": [], "unknown": ["9"]}
+    assert json.loads(citations.data) == {"cited": [], "unknown": ["9"], "answer": ""}
     assert json.loads(usage.data) == {"input": 3, "output": 4, "exact": False, "finish": "length"}
     assert json.loads(failure.data) == {"code": "LLM_TIMEOUT", "message": "too long"}
 

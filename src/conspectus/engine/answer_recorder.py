@@ -6,9 +6,9 @@ A record that cannot be kept never fails the answer: the log says why.
 import logging
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 from conspectus.engine.answer_parts import without_surplus
@@ -16,11 +16,14 @@ from conspectus.engine.context import EngineContext
 from conspectus.errors import ConspectusError
 from conspectus.model.answers import (
     AnswerLimits,
+    AnswerOptions,
     AnswerPart,
     AnswerRecord,
     NewAnswer,
 )
+from conspectus.model.filter_json import filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId
+from conspectus.model.memory import Scope
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.results import Message
 from conspectus.text.hashing import content_hash
@@ -114,9 +117,17 @@ class AnswerRecorder:
         return replace(
             record,
             summary=replace(record.summary, question=question, collection=stored_collection),
+            options=self._screen_options(record.options, collection_id),
             answer=screen("answers.answer", record.answer, collection_id),
             prompt=tuple(self._screen_message(message, collection_id) for message in record.prompt),
         )
+
+    def _screen_options(self, options: AnswerOptions, collection: CollectionId | None) -> AnswerOptions:
+        """Return the options with masks in the filter and in the names of the scope."""
+        written: dict[str, Any] = {"filter": filter_to_json(options.filter), "scope": asdict(options.scope)}
+        screened = self._context.screen_value("answers.options", written, collection)
+        scope = Scope(**screened["scope"])
+        return replace(options, filter=filter_from_json(screened["filter"]), scope=scope)
 
     def _screen_message(self, message: Message, collection: CollectionId | None) -> Message:
         content = self._context.screen_value("answers.prompt", message.content, collection)
