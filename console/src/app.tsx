@@ -203,7 +203,9 @@ function Account({ onHelp }: { onHelp: () => void }) {
   return (
     <div class="me">
       <span class="ellipsis">
-        <b>{who?.name}</b>
+        <Link class="link" href="/operations?part=people" aria-label={`${who?.name}: users and keys`}>
+          {who?.name}
+        </Link>
         {who?.owner && ", owner"}
       </span>
       <span class="cluster">

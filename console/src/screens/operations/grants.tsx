@@ -1,9 +1,11 @@
 import { useState } from "preact/hooks";
+import { Link } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
 import { ConfirmButton, Failure, useAction } from "../../ui/action";
-import { counted } from "../../ui/format";
+import { counted, instant } from "../../ui/format";
 import { Show, State, useLoad } from "../../ui/load";
 import { OfCollection, principals } from "./collection";
+import { personPath } from "./person";
 
 type Grant = Schemas["Grant"];
 type Source = Schemas["Source"];
@@ -55,10 +57,21 @@ function Roles({ collection }: { collection: string }) {
               return (
                 <li key={`${grant.grantee.id}/${grant.source}`} class="grant-row">
                   <span class="operations-title">
-                    <b>{name}</b> {grant.grantee.kind === "group" && <span class="tag">group</span>}
+                    {grant.grantee.kind === "user" && names.has(grant.grantee.id) ? (
+                      <Link class="link" href={personPath(grant.grantee.id)}>
+                        {name}
+                      </Link>
+                    ) : (
+                      <b>{name}</b>
+                    )}{" "}
+                    {grant.grantee.kind === "group" && <span class="tag">group</span>}
                   </span>
                   <span class="grant-role">
                     {grant.role} <span class="small dim">on {on}</span>
+                    <span class="small dim block-line">
+                      {grant.granted_by_name !== null && `by ${grant.granted_by_name}, `}
+                      {instant(grant.created)}
+                    </span>
                   </span>
                   <ConfirmButton
                     label="Revoke"

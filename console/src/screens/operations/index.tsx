@@ -45,7 +45,7 @@ export default function Operations() {
   const Shown = PARTS[part];
   return (
     <>
-      <Segmented label="Part" options={names} value={part} onChange={(next) => setFields({ part: next })} />
+      <Segmented label="Part" options={names} value={part} onChange={(next) => setFields({ part: next, person: undefined })} />
       <div class="operations-part">
         <Shown />
       </div>

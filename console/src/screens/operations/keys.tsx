@@ -44,24 +44,49 @@ export function Keys({
       <h2>API keys</h2>
       <NewKey users={users} onCreate={(body) => act(() => api.createKey(body), onKey)} />
       <Failure text={failure} />
-      <ul class="list after">
-        {keys.map((key) => (
-          <li key={key.id} class="operations-key">
-            <span class="operations-title">
-              <b>{key.label || "no label"}</b> <span class="small dim">{names.get(key.user)}</span>
-              <span class="tiny dim mono block-line">{key.id}</span>
-            </span>
-            <span class="small dim">
-              {key.scopes.join(", ")}
-              {key.origin !== null && <span class="block-line">writes as {new Map(ORIGINS).get(key.origin)}</span>}
-            </span>
-            <span class="small dim">{lastUseOf(key)}</span>
-            {key.revoked === null ? <Change of={key} onKey={onKey} onChanged={onChanged} /> : <span class="tag">revoked</span>}
-          </li>
-        ))}
-      </ul>
+      <KeyRows keys={keys} names={names} onKey={onKey} onChanged={onChanged} />
     </section>
   );
+}
+
+/** API keys with their last use; each can be revoked, and replaced where the new one can be shown. */
+export function KeyRows({
+  keys,
+  names,
+  onKey,
+  onChanged,
+}: {
+  keys: readonly Key[];
+  /** The names of their users, by id; those of others are left out. */
+  names: ReadonlyMap<string, string>;
+  /** Gets the key that replaces one. */
+  onKey?: (key: Schemas["NewKey"]) => void;
+  onChanged: () => void;
+}) {
+  return (
+    <ul class="list after">
+      {keys.map((key) => (
+        <li key={key.id} class="operations-key">
+          <span class="operations-title">
+            <b>{key.label || "no label"}</b> <span class="small dim">{names.get(key.user)}</span>
+            <span class="tiny dim mono block-line">{key.id}</span>
+          </span>
+          <span class="small dim">
+            {key.scopes.join(", ")}
+            {key.origin !== null && <span class="block-line">writes as {new Map(ORIGINS).get(key.origin)}</span>}
+          </span>
+          <span class="small dim">{lastUseOf(key)}</span>
+          {key.revoked === null ? <Change of={key} onKey={onKey} onChanged={onChanged} /> : <span class="tag">revoked</span>}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** When any of several keys or sessions was last used; undefined if none ever was. */
+export function lastUse(logins: readonly { last_used: string | null }[]): string | undefined {
+  const uses = logins.flatMap((login) => login.last_used ?? []);
+  return uses.sort().at(-1);
 }
 
 function lastUseOf(key: Key): string {
@@ -71,20 +96,22 @@ function lastUseOf(key: Key): string {
 }
 
 /** Replaces or revokes a key, once it is confirmed. */
-function Change({ of, onKey, onChanged }: { of: Key; onKey: (key: Schemas["NewKey"]) => void; onChanged: () => void }) {
+function Change({ of, onKey, onChanged }: { of: Key; onKey: ((key: Schemas["NewKey"]) => void) | undefined; onChanged: () => void }) {
   const name = of.label || of.id;
   return (
     <span class="cluster">
-      <ConfirmButton
-        label="Rotate"
-        name={`Rotate ${name}`}
-        title={`Replace the key ${name}?`}
-        confirm="Replace the key"
-        run={() => api.rotateKey({ key: of.id }).then(onKey)}
-        onDone={onChanged}
-      >
-        <p>A new key takes its place; sessions and programs with the old one end, yours too if you logged in with it.</p>
-      </ConfirmButton>
+      {onKey !== undefined && (
+        <ConfirmButton
+          label="Rotate"
+          name={`Rotate ${name}`}
+          title={`Replace the key ${name}?`}
+          confirm="Replace the key"
+          run={() => api.rotateKey({ key: of.id }).then(onKey)}
+          onDone={onChanged}
+        >
+          <p>A new key takes its place; sessions and programs with the old one end, yours too if you logged in with it.</p>
+        </ConfirmButton>
+      )}
       <ConfirmButton
         label="Revoke"
         name={`Revoke ${name}`}

@@ -24,6 +24,7 @@ export function Sessions({
   return (
     <section aria-label="Sessions">
       <h2>Sessions of browsers</h2>
+      {sessions.length === 0 && <p class="sub">No browser is logged in.</p>}
       <ul class="list after">
         {sessions.map((session) => (
           <li key={session.id} class="operations-key">

@@ -1,13 +1,16 @@
 import { useState } from "preact/hooks";
+import { Link } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
 import { person } from "../../session";
 import { ConfirmButton, Failure, useAction } from "../../ui/action";
+import { useFields } from "../../ui/address";
 import { CopyButton, Dialog } from "../../ui/controls";
 import { counted } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
 import { Groups } from "./groups";
 import { Keys } from "./keys";
 import { Invitations, Sessions } from "./logins";
+import { PersonPage, personPath } from "./person";
 
 type User = Schemas["User"];
 
@@ -16,6 +19,9 @@ const mayAdminister = (): boolean => person.value?.scopes.includes("admin") === 
 
 /** Who the person is; users, keys and groups only with a key that may read them. */
 export function People() {
+  const [fields] = useFields();
+  const requested = fields.get("person");
+  if (requested !== null && owner()) return <PersonPage key={requested} id={requested} />;
   return (
     <>
       {mayAdminister() ? <Accounts /> : <OnlySelf />}
@@ -155,7 +161,10 @@ function Users({
         {users.map((user) => (
           <li key={user.id} class="row operations-user">
             <span class="operations-title">
-              <b>{user.name}</b> {user.owner && <span class="tag">owner</span>}{" "}
+              <Link class="link" href={personPath(user.id)}>
+                {user.name}
+              </Link>{" "}
+              {user.owner && <span class="tag">owner</span>}{" "}
               {user.disabled && <span class="tag bad">disabled</span>}
             </span>
             {!user.owner && (
