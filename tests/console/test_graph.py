@@ -87,6 +87,37 @@ def test_types_weights_and_times_are_filters(visit: Opened, people: Site) -> Non
     expect(page.get_by_role("heading", level=1)).to_contain_text("4 edges of 5 on 1 Jun 2016")
 
 
+def test_an_edge_opens_its_sentence_and_colors_have_a_legend(visit: Opened, tmp_path: Path) -> None:
+    text = "It rained 🌧 for days. Ann Berg leads the platform team now. Bob reads."
+    with conspectus.open(tmp_path, settings=conspectus.Settings(embedder="none")) as engine:
+        (page_of_team,) = engine.add([conspectus.NewDocument(text, key="team.md")], collection="people")
+        nodes = [NewNode("ann", "person", "Ann Berg"), NewNode("team", "team", "platform team")]
+        engine.graph.add_nodes(nodes, collection="people")
+        edge = NewEdge("ann", "team", "leads", evidence=page_of_team.id)
+        engine.graph.add_edges([edge, NewEdge("team", "ann", "knows")], collection="people")
+    with running_site(tmp_path, "--no-auth") as site:
+        page = visit(site, "/graph?collection=people")
+        expect(page.locator("figcaption")).to_contain_text("person 1team 1")
+        page.get_by_role("button", name="Sentence of leads").click()
+        panel = page.get_by_role("region", name="The chosen edge")
+        expect(panel.locator("blockquote")).to_have_text("Ann Berg leads the platform team now.")
+        assert violations(page) == []
+        page.reload()
+        panel.get_by_role("link", name="Open in the document").click()
+        expect(page.locator("mark")).to_have_text("Ann Berg leads the platform team now.")
+
+
+def test_the_time_plays_and_pauses(visit: Opened, people: Site) -> None:
+    page = visit(people, "/graph?collection=people")
+    heading = page.get_by_role("heading", level=1)
+    page.get_by_role("button", name="Play").click()
+    expect(heading).to_contain_text(re.compile("edges( of 5)? on "))
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Now", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Now", exact=True).click()
+    expect(heading).to_have_text(re.compile("nodes and 5 edges[.]"))
+
+
 @pytest.mark.slow
 def test_a_merge_is_undone(visit: Opened, people: Site) -> None:
     page = visit(people, "/graph?collection=people")

@@ -3,9 +3,12 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from playwright.sync_api import FilePayload, Locator, Page, expect
 
+from conspectus.model.access import Principal
+from conspectus.sync import connect
 from tests.console.conftest import Opened, Site
 
 MAX_STEPS = 4
@@ -95,6 +98,53 @@ def test_two_settings_are_compared(visit: Opened, example: Site) -> None:
         ask(steps, "how do we restore a backup?")
         steps.choose(page.get_by_label("Compare with"), "4096")
         expect(page.get_by_role("region", name="Comparison")).to_be_visible()
+
+
+def test_a_fact_leads_to_its_sentence(visit: Opened, example: Site) -> None:
+    page = visit(example, "/", key=example.key)
+    with counted_steps(page) as steps:
+        steps.open_screen("Graph")
+        steps.click(page.get_by_role("button", name="Sentence of leads").first)
+        panel = page.get_by_role("region", name="The chosen edge")
+        sentence = "Ann Berg leads the platform team"
+        expect(panel.locator("blockquote")).to_contain_text(sentence)
+        steps.click(panel.get_by_role("link", name="Open in the document"))
+        expect(page.locator("mark")).to_contain_text(sentence)
+
+
+def test_who_was_granted_what_and_a_role_is_revoked(visit: Opened, changeable: Site) -> None:
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        engine.access.grant("default", Principal("user", "bob"), "editor", source="security")
+    page = visit(changeable, "/", key=changeable.key)
+    with counted_steps(page) as steps:
+        steps.click(page.get_by_role("link", name="owner: users and keys"))
+        steps.click(page.get_by_role("region", name="Users").get_by_role("link", name="bob"))
+        grants = page.get_by_role("region", name="Grants").get_by_role("listitem")
+        given = grants.filter(has_text="editor on security of default")
+        expect(given).to_contain_text("granted by owner")
+        steps.click(given.get_by_role("button", name="Revoke editor on security of default"))
+        steps.click(page.get_by_role("dialog").get_by_role("button", name="Revoke"))
+        expect(given).to_have_count(0)
+        expect(grants).to_have_count(2)
+
+
+def test_an_import_is_watched_cancelled_and_resumed(visit: Opened, changeable: Site, tmp_path: Path) -> None:
+    pages = tmp_path / "handbook"
+    pages.mkdir()
+    for number in range(90):
+        (pages / f"{number}.md").write_text(f"# Page {number}\n\n" + "A boat is moored at the quay. " * 80)
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        engine.connections.create("pages", "markdown", {"path": str(pages)}, collection="default")
+        engine.connections.sync("pages", collection="default")
+        page = visit(changeable, "/", key=changeable.key)
+        with counted_steps(page) as steps:
+            steps.open_screen("Operations")
+            job = page.get_by_role("list", name="Jobs").get_by_role("listitem").first
+            expect(job.get_by_role("progressbar")).to_be_visible()
+            steps.click(job.get_by_role("button", name="Cancel"))
+            steps.click(job.get_by_role("button", name="Resume"))
+            expect(job).to_contain_text("succeeded", timeout=120_000)
+        assert engine.documents.count(collection="default") > 90
 
 
 def test_a_wrong_memory_is_corrected(visit: Opened, changeable: Site) -> None:

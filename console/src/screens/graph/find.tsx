@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { Failure } from "../../ui/action";
 import { useLoad } from "../../ui/load";
-import type { Asked } from "./state";
+import type { GraphCriteria } from "./state";
 
 /** Finds nodes by words of their names; the first of several is not chosen for the reader. */
 export function Find({
@@ -11,7 +11,7 @@ export function Find({
   onNode,
   onClear,
 }: {
-  criteria: Asked;
+  criteria: GraphCriteria;
   /** The name of the node that is shown. */
   selectedName: string | undefined;
   onNode: (id: string) => void;

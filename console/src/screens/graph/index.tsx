@@ -1,14 +1,17 @@
 /** A graph: its nodes and edges at a time, what is around a node, and the way to each neighbor. */
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { api } from "../../api/client";
 import { usualOf } from "../../api/lists";
 import { useFields } from "../../ui/address";
 import { SegmentedField } from "../../ui/controls";
 import { counted, instant, wholeNumber } from "../../ui/format";
 import { Failed, Show, State, useLoad } from "../../ui/load";
+import { legendOf } from "./appearance";
+import { EdgePanel } from "./chosen-edge";
 import { Find } from "./find";
 import { Edges, Merges, Neighbors, Way } from "./lists";
 import { Picture } from "./picture";
+import { Time } from "./time";
 import {
   loadNeighborhood,
   ended,
@@ -16,9 +19,10 @@ import {
   filterSubgraph,
   MAX_SIZE,
   neighborhood,
-  type Asked,
+  subgraphAt,
+  type GraphCriteria,
   type Neighbor,
-  type Shown,
+  type Subgraph,
   type Summary,
 } from "./state";
 import "./graph.css";
@@ -33,7 +37,7 @@ const HOPS: readonly (readonly ["1" | "2" | "3", string])[] = [
 ];
 const BETWEEN = "\n";
 
-function askedOf(fields: URLSearchParams): Asked {
+function criteriaOf(fields: URLSearchParams): GraphCriteria {
   const hops = Number(fields.get("hops"));
   const weight = Number(fields.get("weight"));
   return {
@@ -50,7 +54,7 @@ function askedOf(fields: URLSearchParams): Asked {
 export default function Graph() {
   const [fields, setFields] = useFields();
   const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
-  const criteria = askedOf(fields);
+  const criteria = criteriaOf(fields);
   const hit = fields.get("hit") ?? "";
   return (
     <Show of={collections} what="the collections">
@@ -64,6 +68,7 @@ export default function Graph() {
             collections={names}
             criteria={{ ...criteria, collection }}
             hit={hit}
+            edge={fields.get("edge") ?? ""}
             onChange={setFields}
           />
         );
@@ -82,13 +87,15 @@ function Nothing() {
 }
 
 interface Of {
-  criteria: Asked;
+  criteria: GraphCriteria;
   /** The neighbor whose way is shown. */
   hit: string;
+  /** The id of the edge whose sentence is shown, or empty. */
+  edge: string;
   onChange: Change;
 }
 
-function InCollection({ collections, criteria, hit, onChange }: Of & { collections: readonly string[] }) {
+function InCollection({ collections, criteria, hit, edge, onChange }: Of & { collections: readonly string[] }) {
   const { collection } = criteria;
   const graphs = useLoad((signal) => api.listGraphs({ collection }, { signal }), [collection]);
   const pickers = (summary: Summary | undefined) => (
@@ -128,6 +135,7 @@ function InCollection({ collections, criteria, hit, onChange }: Of & { collectio
             summary={summary}
             criteria={{ ...criteria, graph: summary.source.id }}
             hit={hit}
+            edge={edge}
             onChange={onChange}
             pickers={pickers(summary)}
             onMerged={graphs.reload}
@@ -139,7 +147,7 @@ function InCollection({ collections, criteria, hit, onChange }: Of & { collectio
 }
 
 /** What a change of the graph or of its node resets. */
-const EMPTY = { node: undefined, hit: undefined, types: undefined, weight: undefined, at: undefined };
+const EMPTY = { node: undefined, hit: undefined, edge: undefined, types: undefined, weight: undefined, at: undefined };
 
 function Pick({
   label,
@@ -170,6 +178,7 @@ function OneGraph({
   summary,
   criteria,
   hit,
+  edge,
   onChange,
   pickers,
   onMerged,
@@ -178,7 +187,7 @@ function OneGraph({
   const { collection, graph, node, hops, types, weight, at } = criteria;
   const all = useLoad(
     (signal) => (small ? everything(criteria, signal) : undefined),
-    [collection, graph, at, small],
+    [collection, graph, small],
   );
   const near = useLoad(
     async (signal) => (node === "" ? null : loadNeighborhood(criteria, signal)),
@@ -188,17 +197,20 @@ function OneGraph({
   const subgraph = useMemo(() => {
     if (small && all.data === undefined) return undefined;
     if (node !== "") {
-      return surroundings === undefined ? undefined : filterSubgraph(neighborhood(surroundings.node, surroundings.near, all.data), criteria);
+      if (surroundings === undefined) return undefined;
+      const whole = all.data === undefined ? undefined : subgraphAt(all.data, at);
+      return filterSubgraph(neighborhood(surroundings.node, surroundings.near, whole), criteria);
     }
     return all.data === undefined ? undefined : filterSubgraph(all.data, criteria);
   }, [all.data, surroundings, node, types.join(BETWEEN), weight]);
+  const visible = useMemo(() => subgraph && subgraphAt(subgraph, at), [subgraph, at]);
   const selected = surroundings?.near.find((neighbor) => neighbor.node.id === hit);
   const go = (id: string) => onChange({ node: id, hit: undefined });
   const reload = () => [all, near].forEach((load) => load.reload());
   return (
     <>
       <div class="head">
-        <Sentence summary={summary} criteria={criteria} subgraph={subgraph} surroundings={surroundings} />
+        <Sentence summary={summary} criteria={criteria} subgraph={visible} surroundings={surroundings} />
         {pickers}
       </div>
       <div class="panel graph-controls">
@@ -218,14 +230,17 @@ function OneGraph({
           <p class="sub">Find a node to see what is around it.</p>
         </State>
       )}
-      {subgraph !== undefined && near.error === undefined && (
+      {subgraph !== undefined && visible !== undefined && near.error === undefined && (
         <Body
           subgraph={subgraph}
+          visible={visible}
           criteria={criteria}
           surroundings={surroundings}
           selected={selected}
+          edge={edge}
           onHit={(id) => onChange({ hit: id })}
           onNode={go}
+          onEdge={(id) => onChange({ edge: id })}
         />
       )}
       <Merges
@@ -248,8 +263,8 @@ function Sentence({
   surroundings,
 }: {
   summary: Summary;
-  criteria: Asked;
-  subgraph: Shown | undefined;
+  criteria: GraphCriteria;
+  subgraph: Subgraph | undefined;
   surroundings: Found | undefined;
 }) {
   const then = criteria.at === "" ? "" : ` on ${instant(criteria.at)}`;
@@ -272,7 +287,7 @@ function Sentence({
   );
 }
 
-function Filters({ summary, criteria, onChange }: { summary: Summary; criteria: Asked; onChange: Change }) {
+function Filters({ summary, criteria, onChange }: { summary: Summary; criteria: GraphCriteria; onChange: Change }) {
   const { types, weight, hops } = criteria;
   const toggled = (type: string) =>
     (types.includes(type) ? types.filter((other) => other !== type) : [...types, type]).join(BETWEEN);
@@ -318,93 +333,49 @@ function Filters({ summary, criteria, onChange }: { summary: Summary; criteria: 
   );
 }
 
-const MINUTE = 60_000;
-
-/** A slider from the first time in the graph until now, with the same as a field. */
-function Time({ subgraph, at, onAt }: { subgraph: Shown | undefined; at: string; onAt: (at: string) => void }) {
-  const [first, setFirst] = useState<number>();
-  const dated = useMemo(() => {
-    let least = Infinity;
-    for (const element of [...(subgraph?.nodes ?? []), ...(subgraph?.edges ?? [])]) {
-      for (const time of [element.valid_from, element.valid_until]) {
-        if (time !== null) least = Math.min(least, Date.parse(time));
-      }
-    }
-    return Number.isFinite(least) ? least : undefined;
-  }, [subgraph]);
-  if (dated !== undefined && (first === undefined || dated < first)) setFirst(dated);
-  const now = Date.now();
-  const value = at === "" ? now : Date.parse(at);
-  const choose = (time: number) => onAt(time >= now - MINUTE ? "" : new Date(time).toISOString());
-  return (
-    <div class="graph-time">
-      <label>
-        <span class="label">
-          As of <b>{at === "" ? "now, with what has ended" : instant(at)}</b>
-        </span>
-        <input
-          type="range"
-          min={first ?? now - 1}
-          max={now}
-          value={value}
-          disabled={first === undefined}
-          aria-valuetext={at === "" ? "now" : instant(at)}
-          onChange={(event) => choose(Number(event.currentTarget.value))}
-        />
-      </label>
-      <input
-        class="field"
-        type="datetime-local"
-        aria-label="Time"
-        value={at === "" ? "" : local(value)}
-        onChange={(event) => {
-          const time = Date.parse(event.currentTarget.value);
-          onAt(Number.isNaN(time) ? "" : new Date(time).toISOString());
-        }}
-      />
-      {at !== "" && (
-        <button class="btn" type="button" onClick={() => onAt("")}>
-          Now
-        </button>
-      )}
-    </div>
-  );
-}
-
-/** A time as a field of the browser wants it, in its own zone. */
-function local(time: number): string {
-  const offset = new Date(time).getTimezoneOffset() * MINUTE;
-  return new Date(time - offset).toISOString().slice(0, 16);
-}
-
 function Body({
   subgraph,
+  visible,
   criteria,
   surroundings,
   selected,
+  edge,
   onHit,
   onNode,
+  onEdge,
 }: {
-  subgraph: Shown;
-  criteria: Asked;
+  /** What has a place in the picture, at any time. */
+  subgraph: Subgraph;
+  /** What of it held at the time that is shown. */
+  visible: Subgraph;
+  criteria: GraphCriteria;
   surroundings: Found | undefined;
   selected: Neighbor | undefined;
+  edge: string;
   onHit: (id: string) => void;
   onNode: (id: string) => void;
+  onEdge: (id: string) => void;
 }) {
+  const nodes = useMemo(() => new Map(subgraph.nodes.map((node) => [node.id, node])), [subgraph]);
   const names = useMemo(() => new Map(subgraph.nodes.map((node) => [node.id, node.name])), [subgraph]);
+  const legend = useMemo(() => legendOf(subgraph.nodes), [subgraph]);
+  const selectedEdge = subgraph.edges.find((candidate) => candidate.id === edge);
   const root = criteria.node === "" ? undefined : criteria.node;
-  if (subgraph.nodes.length === 0) return <State title="Nothing in the graph was valid then" />;
+  if (visible.nodes.length === 0) return <State title="Nothing in the graph was valid then" />;
   return (
     <>
       <div class={surroundings === undefined ? "" : "beside"}>
         <figure class="panel graph-figure">
           <Picture
             subgraph={subgraph}
+            at={criteria.at}
+            legend={legend}
             root={root}
             hit={selected}
-            name={`Picture of ${counted(subgraph.nodes.length, "node")} and ${counted(subgraph.edges.length, "edge")}, which are listed below`}
+            selectedEdge={edge}
+            name={`Picture of ${counted(visible.nodes.length, "node")} and ${counted(visible.edges.length, "edge")}, which are listed below`}
             onNode={(id) => (root === undefined || id === root ? onNode(id) : onHit(id))}
+            onEdge={onEdge}
           />
           <figcaption class="legend">
             {selected !== undefined && (
@@ -413,7 +384,16 @@ function Body({
                 Way to {selected.node.name}
               </span>
             )}
-            <span>{root === undefined ? "Choose a node to see what is around it." : "Choose a node to see the way to it."}</span>
+            {legend.map((row) => (
+              <span key={row.type}>
+                <i class="swatch graph-type-swatch" style={{ background: `var(--${row.color})` }} />
+                {row.type} {wholeNumber(row.count)}
+              </span>
+            ))}
+            <span class="dim">
+              Size is the number of edges. Choose a node to see {root === undefined ? "what is around it" : "the way to it"}, and an
+              edge for its sentence.
+            </span>
             {subgraph.edges.some(ended) && (
               <span>
                 <i class="graph-ended-swatch" />
@@ -433,7 +413,8 @@ function Body({
           </aside>
         )}
       </div>
-      <Edges subgraph={subgraph} names={names} onNode={onNode} />
+      {selectedEdge !== undefined && <EdgePanel edge={selectedEdge} nodes={nodes} onClose={() => onEdge("")} />}
+      <Edges subgraph={visible} names={names} onNode={onNode} onEdge={onEdge} />
     </>
   );
 }

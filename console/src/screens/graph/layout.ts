@@ -1,66 +1,44 @@
-/** Places for the nodes of a graph: rings around a node, or around the one with most edges in each part. */
-import { hierarchy, tree } from "d3-hierarchy";
+/** Places for the nodes of a graph by forces: neighbors attract, all repel, so that clusters stand apart. */
+import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationNodeDatum } from "d3-force";
 import type { Edge, Node } from "./state";
 
 export type Place = { x: number; y: number };
 
-interface Branch {
+interface Body extends SimulationNodeDatum {
   id: string;
-  children: Branch[];
 }
 
-const RING = 110;
-const APART = 22;
+/** Steps of a small graph; a large one has fewer, so that it takes seconds. */
+const STEPS = 300;
+const STEPS_OF_LARGE = 60;
+const LARGE = 2_000;
+/** How far nodes are taken together when they repel: coarser is faster. */
+const [FINE, COARSE] = [0.9, 1.5];
+const LINK = 60;
+/** The radius around a node that no other one enters, which leaves room for its name. */
+const APART = 26;
+const REPULSION = -160;
+/** Beyond this distance nodes do not repel, which keeps parts without an edge between them together. */
+const REACH = 900;
+const TO_CENTER = 0.05;
 
-/** Radial and without chance: the same graph is always the same picture. */
-export function placesOf(nodes: readonly Node[], edges: readonly Edge[], root: string | undefined): Map<string, Place> {
-  const trees = spanningTree(nodes, edges, root);
-  const one = trees.length === 1 ? trees[0]! : { id: "", children: trees };
-  const laid = tree<Branch>()
-    .size([2 * Math.PI, 1])
-    .separation((a, b) => (a.parent === b.parent ? 1 : 2) / Math.max(a.depth, 1))(hierarchy(one));
-  const counts: number[] = [];
-  laid.each((point) => {
-    counts[point.depth] = (counts[point.depth] ?? 0) + 1;
-  });
-  const radii = [0];
-  for (let depth = 1; depth < counts.length; depth += 1) {
-    radii.push(Math.max(radii[depth - 1]! + RING, (counts[depth]! * APART) / (2 * Math.PI)));
-  }
-  const places = new Map<string, Place>();
-  laid.each(({ data, depth, x }) => {
-    const radius = radii[depth]!;
-    if (data !== one || trees.length === 1) {
-      places.set(data.id, { x: Math.cos(x) * radius, y: Math.sin(x) * radius });
-    }
-  });
-  return places;
-}
-
-/** A tree for each connected part, from its node with most edges. */
-function spanningTree(nodes: readonly Node[], edges: readonly Edge[], root: string | undefined): Branch[] {
-  const beside = new Map<string, string[]>(nodes.map((node) => [node.id, []]));
-  for (const { source, target } of edges) {
-    beside.get(source)?.push(target);
-    beside.get(target)?.push(source);
-  }
-  const order = [...beside.keys()].sort((a, b) => beside.get(b)!.length - beside.get(a)!.length);
-  if (root !== undefined && beside.has(root)) order.unshift(root);
-  const seen = new Set<string>();
-  const grown = (id: string): Branch => {
-    const trunk: Branch = { id, children: [] };
-    const queue = [trunk];
-    seen.add(id);
-    for (const branch of queue) {
-      for (const next of beside.get(branch.id)!) {
-        if (seen.has(next) || !beside.has(next)) continue;
-        seen.add(next);
-        const child: Branch = { id: next, children: [] };
-        branch.children.push(child);
-        queue.push(child);
-      }
-    }
-    return trunk;
-  };
-  return order.flatMap((id) => (seen.has(id) ? [] : [grown(id)]));
+/** The same graph always has the same places: the forces use no chance. */
+export function placesOf(nodes: readonly Pick<Node, "id">[], edges: readonly Pick<Edge, "source" | "target">[], root: string | undefined): Map<string, Place> {
+  const bodies: Body[] = nodes.map(({ id }) => (id === root ? { id, fx: 0, fy: 0 } : { id }));
+  const ids = new Set(nodes.map((node) => node.id));
+  const links = edges
+    .filter(({ source, target }) => ids.has(source) && ids.has(target) && source !== target)
+    .map(({ source, target }) => ({ source, target }));
+  const isLarge = nodes.length > LARGE;
+  const steps = isLarge ? STEPS_OF_LARGE : STEPS;
+  const simulation = forceSimulation(bodies)
+    .force("link", forceLink<Body, { source: string | Body; target: string | Body }>(links).id((body) => body.id).distance(LINK))
+    .force("charge", forceManyBody().strength(REPULSION).distanceMax(REACH).theta(isLarge ? COARSE : FINE))
+    .force("collide", isLarge ? null : forceCollide(APART))
+    .force("x", forceX().strength(TO_CENTER))
+    .force("y", forceY().strength(TO_CENTER))
+    .alphaDecay(1 - Math.pow(0.001, 1 / steps))
+    .stop();
+  simulation.tick(steps);
+  return new Map(bodies.map(({ id, x = 0, y = 0 }) => [id, { x, y }]));
 }

@@ -1,11 +1,10 @@
 /** What the picture shows, as lists: the neighbors with the way to each, the edges, merges and splits. */
-import { Link } from "wouter-preact";
 import { api } from "../../api/client";
 import { counted, day, instant, score } from "../../ui/format";
 import { Failure, useAction } from "../../ui/action";
 import { Show, useLoad } from "../../ui/load";
 import { Virtual } from "../../ui/virtual";
-import { ended, type Asked, type Edge, type Neighbor, type Shown } from "./state";
+import { ended, type GraphCriteria, type Edge, type Neighbor, type Subgraph } from "./state";
 
 export function Neighbors({
   near,
@@ -60,7 +59,7 @@ export function Way({ hit, names, onNode }: { hit: Neighbor; names: ReadonlyMap<
   );
 }
 
-function period({ valid_from: from, valid_until: until }: Edge): string {
+export function period({ valid_from: from, valid_until: until }: Edge): string {
   if (from === null && until === null) return "";
   return until === null ? `since ${day(from!)}` : `${from === null ? "" : day(from)} – ${day(until)}`;
 }
@@ -69,10 +68,13 @@ export function Edges({
   subgraph,
   names,
   onNode,
+  onEdge,
 }: {
-  subgraph: Shown;
+  subgraph: Subgraph;
   names: ReadonlyMap<string, string>;
   onNode: (id: string) => void;
+  /** Shows the sentence that states an edge. */
+  onEdge: (id: string) => void;
 }) {
   const end = (id: string) => (
     <button class="link ellipsis" type="button" onClick={() => onNode(id)}>
@@ -91,7 +93,11 @@ export function Edges({
             <span class="small num">{score(edge.weight)}</span>
             <span class="small dim ellipsis">
               {period(edge)} {ended(edge) && <span class="tag">ended</span>}{" "}
-              {edge.evidence !== null && <Link class="link" href={`/documents/${encodeURIComponent(edge.evidence)}`}>evidence</Link>}
+              {edge.evidence !== null && (
+                <button class="link" type="button" aria-label={`Sentence of ${edge.type}`} onClick={() => onEdge(edge.id)}>
+                  sentence
+                </button>
+              )}
             </span>
           </div>
         )}
@@ -100,7 +106,7 @@ export function Edges({
   );
 }
 
-export function Merges({ criteria, onUndone }: { criteria: Asked; onUndone: () => void }) {
+export function Merges({ criteria, onUndone }: { criteria: GraphCriteria; onUndone: () => void }) {
   const { graph, collection, node } = criteria;
   const events = useLoad(
     (signal) => api.listMerges({ graph, collection, node: node || null }, { signal }),

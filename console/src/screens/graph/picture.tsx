@@ -1,16 +1,23 @@
 /** The graph as a picture, on canvases, as WebGL is slow where there is no GPU. The lists are its accessible form. */
 import type { Core, StylesheetStyle } from "cytoscape";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { placesOf, type Place } from "./layout";
-import { ended, type Neighbor, type Shown } from "./state";
+import { degreesOf, importance, type TypeColor } from "./appearance";
+import type { Place } from "./layout";
+import { ended, isValidAt, type Neighbor, type Subgraph } from "./state";
 
+/** Up to so many edges they have arrows and a width by weight. */
 const FEW = 400;
+/** Up to so many edges they are drawn with their full color. */
+const SOME = 2_000;
 const CLEAR = 70;
 /** Pixels of width in which so many names are clear. */
 const WIDE = 1200;
+/** Letters of a name in the picture. */
 const LABEL = 32;
+/** Pixels of the name of the most important node, however many there are. */
+const HUB_NAME = 12;
 const PADDING = 20;
-const MARGIN = { x: 150, y: 60 };
+const MARGIN = { x: 120, y: 60 };
 /** Cytoscape adds an inline style sheet, which the policy of the page refuses, unless an element has this id. */
 const OWN_STYLE = "__________cytoscape_stylesheet";
 
@@ -18,65 +25,75 @@ const color = (name: string): string => getComputedStyle(document.documentElemen
 const short = (text: string): string => (text.length > LABEL ? `${text.slice(0, LABEL)}…` : text);
 
 /** Sizes shrink with the number of nodes in the width, so that names appear as soon as there is room for them. */
-const scaleOf = ({ nodes }: Shown, width: number): number =>
+const scaleOf = ({ nodes }: Subgraph, width: number): number =>
   Math.max(0.3, Math.min(1, Math.sqrt((CLEAR * Math.min(1, width / WIDE)) / nodes.length)));
 
-function styles(subgraph: Shown, width: number): StylesheetStyle[] {
+function styles(subgraph: Subgraph, legend: readonly TypeColor[], width: number): StylesheetStyle[] {
   const few = subgraph.edges.length <= FEW;
   const scale = scaleOf(subgraph, width);
   return [
     {
       selector: "node",
       style: {
-        width: 12 * scale,
-        height: 12 * scale,
+        width: `mapData(importance, 1, 4, ${7 * scale}, ${24 * scale})`,
+        height: `mapData(importance, 1, 4, ${7 * scale}, ${24 * scale})`,
         "background-color": color("p2"),
         label: "data(label)",
         color: color("ink2"),
-        "font-size": 12 * scale,
+        // The names of important nodes are larger, so that they are the first that are readable.
+        "font-size": `mapData(importance, 1, 4, ${8 * scale}, ${Math.max(13 * scale, HUB_NAME)})`,
         "font-family": getComputedStyle(document.body).fontFamily,
-        "min-zoomed-font-size": few ? 9 : 14,
+        "min-zoomed-font-size": 9,
         "text-valign": "bottom",
-        "text-margin-y": 4,
+        "text-margin-y": 3,
         "text-background-color": color("surface"),
-        "text-background-opacity": few ? 0.85 : 0,
+        "text-background-opacity": 0.6,
         "overlay-color": color("accent"),
       },
     },
+    ...legend.map((row, at) => ({ selector: `node.type${at}`, style: { "background-color": color(row.color) } })),
     {
       selector: "edge",
       style: {
-        width: few ? "mapData(weight, 0, 1, 0.6, 2.6)" : 0.5,
+        width: few ? "mapData(weight, 0, 1, 0.6, 2.6)" : 0.6,
         "line-color": color("line2"),
-        "line-opacity": few ? 1 : 0.2,
+        "line-opacity": few ? 1 : subgraph.edges.length <= SOME ? 0.55 : 0.25,
         "curve-style": few ? "bezier" : "haystack",
         "target-arrow-shape": "triangle",
         "target-arrow-color": color("line2"),
         "arrow-scale": 0.7,
-        events: "no",
       },
     },
     { selector: "edge.ended", style: { "line-style": "dashed" } },
-    { selector: "node.root", style: { width: 20 * scale, height: 20 * scale, "background-color": color("ink"), color: color("ink") } },
-    { selector: "node.path", style: { "background-color": color("accent"), color: color("ink"), width: 16 * scale, height: 16 * scale } },
+    { selector: ".absent", style: { display: "none" } },
+    { selector: "node.root", style: { "border-width": 3 * scale, "border-color": color("ink"), color: color("ink") } },
+    { selector: "node.path", style: { "border-width": 4 * scale, "border-color": color("accent"), color: color("ink") } },
     {
-      selector: "edge.path",
-      style: { "line-color": color("accent"), "target-arrow-color": color("accent"), width: few ? 3 : 1.5, "z-index": 9 },
+      selector: "edge.path, edge.selected-edge",
+      style: {
+        "line-color": color("accent"),
+        "line-opacity": 1,
+        "target-arrow-color": color("accent"),
+        width: few ? 3 : 1.8,
+        "z-index": 9,
+      },
     },
   ] as StylesheetStyle[];
 }
 
 const nodeId = (id: string) => `node ${id}`;
+const edgeId = (id: string) => `edge ${id}`;
 
-/** The places of a small graph at once, those of a large one from a worker. */
-async function layOut({ nodes, edges }: Shown, root: string | undefined): Promise<Map<string, Place>> {
-  if (edges.length <= FEW) return placesOf(nodes, edges, root);
+/** The places of the nodes, from a worker: the page answers meanwhile. */
+async function layOut({ nodes, edges }: Subgraph, root: string | undefined): Promise<Map<string, Place>> {
   const worker = new Worker(new URL("./layout-worker.ts", import.meta.url), { type: "module" });
   try {
     return await new Promise((resolve, reject) => {
       worker.onmessage = ({ data }: MessageEvent<Map<string, Place>>) => resolve(data);
       worker.onerror = ({ message }) => reject(new Error(message));
-      worker.postMessage({ nodes, edges, root });
+      const ids = nodes.map(({ id }) => ({ id }));
+      const links = edges.map(({ source, target }) => ({ source, target }));
+      worker.postMessage({ nodes: ids, edges: links, root });
     });
   } finally {
     worker.terminate();
@@ -84,17 +101,29 @@ async function layOut({ nodes, edges }: Shown, root: string | undefined): Promis
 }
 
 /** Draws the graph, unless the page has left the container meanwhile: then nothing has the id of the style sheet. */
-async function drawGraph(container: HTMLElement, subgraph: Shown, root: string | undefined): Promise<Core | undefined> {
+async function drawGraph(
+  container: HTMLElement,
+  subgraph: Subgraph,
+  legend: readonly TypeColor[],
+  root: string | undefined,
+): Promise<Core | undefined> {
   const [{ default: cytoscape }, places] = await Promise.all([import("cytoscape"), layOut(subgraph, root)]);
   if (!container.isConnected) return undefined;
   const extent = (axis: "x" | "y") => Math.max(1, ...[...places.values()].map((point) => Math.abs(point[axis])));
+  const room = Math.max(80, Math.min(container.clientWidth - MARGIN.x, 2 * (container.clientHeight - MARGIN.y)));
   const stretch = {
-    x: Math.max(80, container.clientWidth - MARGIN.x) / 2 / extent("x"),
+    x: room / 2 / extent("x"),
     y: Math.max(80, container.clientHeight - MARGIN.y) / 2 / extent("y"),
   };
   const position = (id: string) => {
     const position = places.get(id)!;
     return { x: position.x * stretch.x, y: position.y * stretch.y };
+  };
+  const degrees = degreesOf(subgraph);
+  const most = Math.max(0, ...degrees.values());
+  const typeClass = (type: string) => {
+    const at = legend.findIndex((row) => row.type === type);
+    return `type${at === -1 ? legend.length - 1 : at}`;
   };
   return cytoscape({
     container,
@@ -105,16 +134,17 @@ async function drawGraph(container: HTMLElement, subgraph: Shown, root: string |
     pixelRatio: subgraph.edges.length > FEW ? 1 : "auto",
     boxSelectionEnabled: false,
     autoungrabify: true,
-    style: styles(subgraph, container.clientWidth),
+    style: styles(subgraph, legend, container.clientWidth),
     elements: [
       ...subgraph.nodes.map((node) => ({
-        data: { id: nodeId(node.id), node: node.id, label: short(node.name) },
+        data: { id: nodeId(node.id), node: node.id, label: short(node.name), importance: importance(degrees.get(node.id) ?? 0, most) },
         position: position(node.id),
-        classes: node.id === root ? "root" : "",
+        classes: `${typeClass(node.type)} ${node.id === root ? "root" : ""}`,
       })),
       ...subgraph.edges.map((edge) => ({
         data: {
-          id: `edge ${edge.id}`,
+          id: edgeId(edge.id),
+          edge: edge.id,
           source: nodeId(edge.source),
           target: nodeId(edge.target),
           type: edge.type,
@@ -123,6 +153,17 @@ async function drawGraph(container: HTMLElement, subgraph: Shown, root: string |
         classes: ended(edge) ? "ended" : "",
       })),
     ],
+  });
+}
+
+/** Hides what did not hold at an instant; the rest stays at its place. */
+function hideAbsent(core: Core, subgraph: Subgraph, at: string): void {
+  const moment = Date.parse(at);
+  core.batch(() => {
+    core.elements(".absent").removeClass("absent");
+    if (at === "") return;
+    for (const node of subgraph.nodes) if (!isValidAt(node, moment)) core.getElementById(nodeId(node.id)).addClass("absent");
+    for (const edge of subgraph.edges) if (!isValidAt(edge, moment)) core.getElementById(edgeId(edge.id)).addClass("absent");
   });
 }
 
@@ -140,32 +181,44 @@ function mark(core: Core, hit: Neighbor | undefined): void {
 
 export function Picture({
   subgraph,
+  at,
+  legend,
   root,
   hit,
+  selectedEdge,
   name,
   onNode,
+  onEdge,
 }: {
-  subgraph: Shown;
+  /** What has a place in the picture, at any time. */
+  subgraph: Subgraph;
+  /** An instant: what did not hold then is hidden. Empty: everything is drawn. */
+  at: string;
+  legend: readonly TypeColor[];
   root: string | undefined;
   hit: Neighbor | undefined;
+  /** The id of an edge that is marked, or empty. */
+  selectedEdge: string;
   /** What the picture shows, for those who do not see it. */
   name: string;
   onNode: (id: string) => void;
+  onEdge: (id: string) => void;
 }) {
   const box = useRef<HTMLDivElement>(null);
   const [core, setCore] = useState<Core>();
-  const nodeHandler = useRef(onNode);
-  nodeHandler.current = onNode;
+  const handlers = useRef({ onNode, onEdge });
+  handlers.current = { onNode, onEdge };
   useEffect(() => {
     let current: Core | undefined;
     let gone = false;
-    void drawGraph(box.current!, subgraph, root).then((core) => {
+    void drawGraph(box.current!, subgraph, legend, root).then((core) => {
       if (core === undefined || gone) return core?.destroy();
       current = core;
-      core.on("tap", "node", (event) => nodeHandler.current(event.target.data("node")));
+      core.on("tap", "node", (event) => handlers.current.onNode(event.target.data("node")));
+      core.on("tap", "edge", (event) => handlers.current.onEdge(event.target.data("edge")));
       setCore(core);
     });
-    const themes = new MutationObserver(() => current?.style(styles(subgraph, box.current?.clientWidth ?? WIDE)));
+    const themes = new MutationObserver(() => current?.style(styles(subgraph, legend, box.current?.clientWidth ?? WIDE)));
     themes.observe(document.documentElement, { attributeFilter: ["data-theme"] });
     return () => {
       gone = true;
@@ -177,6 +230,14 @@ export function Picture({
   useEffect(() => {
     if (core !== undefined && !core.destroyed()) mark(core, hit);
   }, [core, hit]);
+  useEffect(() => {
+    if (core !== undefined && !core.destroyed()) hideAbsent(core, subgraph, at);
+  }, [core, at]);
+  useEffect(() => {
+    if (core === undefined || core.destroyed()) return;
+    core.elements(".selected-edge").removeClass("selected-edge");
+    if (selectedEdge !== "") core.getElementById(edgeId(selectedEdge)).addClass("selected-edge");
+  }, [core, selectedEdge]);
   const zoom = (by: number) =>
     core?.zoom({ level: core.zoom() * by, renderedPosition: { x: core.width() / 2, y: core.height() / 2 } });
   return (

@@ -1,7 +1,10 @@
 /** What is shown of a graph: its nodes and edges, of all of it, at a time, or around one node. */
 import { api, type Schemas } from "../../api/client";
 
-export type Node = Pick<Schemas["Node"], "id" | "type" | "name" | "valid_from" | "valid_until">;
+export type Node = Pick<Schemas["Node"], "id" | "type" | "name" | "valid_from" | "valid_until"> & {
+  /** Other names; left out where they are not known. */
+  aliases?: readonly string[];
+};
 export type Edge = Pick<
   Schemas["Edge"],
   "id" | "source" | "target" | "type" | "weight" | "valid_from" | "valid_until" | "evidence"
@@ -9,12 +12,12 @@ export type Edge = Pick<
 export type Neighbor = Schemas["Neighbor"];
 export type Summary = Schemas["GraphSummary"];
 
-export interface Shown {
+export interface Subgraph {
   nodes: readonly Node[];
   edges: readonly Edge[];
 }
 
-export interface Asked {
+export interface GraphCriteria {
   collection: string;
   graph: string;
   node: string;
@@ -29,11 +32,8 @@ export interface Asked {
 export const MAX_SIZE = 20_000;
 const PAGE = 1_000;
 
-/** Everything in a graph, ended edges included, or what was valid at an instant. */
-export async function everything({ collection, graph, at }: Asked, signal: AbortSignal): Promise<Shown> {
-  if (at !== "") {
-    return api.getGraphSnapshot({ graph, at, collection }, { signal });
-  }
+/** Everything in a graph, ended edges included. */
+export async function everything({ collection, graph }: GraphCriteria, signal: AbortSignal): Promise<Subgraph> {
   const nodes: Node[] = [];
   const edges: Edge[] = [];
   for (let after: string | null = null, more = true; more; more = after !== null) {
@@ -51,7 +51,7 @@ export async function everything({ collection, graph, at }: Asked, signal: Abort
   return { nodes, edges };
 }
 
-export async function loadNeighborhood(criteria: Asked, signal: AbortSignal): Promise<{ node: Node; near: Neighbor[] }> {
+export async function loadNeighborhood(criteria: GraphCriteria, signal: AbortSignal): Promise<{ node: Node; near: Neighbor[] }> {
   const { collection, graph, node, hops, types, weight, at } = criteria;
   const query = { collection, node, hops, types: [...types], min_weight: weight, at: at || null, limit: PAGE };
   const [details, near] = await Promise.all([
@@ -61,8 +61,23 @@ export async function loadNeighborhood(criteria: Asked, signal: AbortSignal): Pr
   return { node: details, near };
 }
 
+/** Whether a node or an edge holds at an instant, in milliseconds: both ends are included, as on the server. */
+export function isValidAt({ valid_from: from, valid_until: until }: Node | Edge, at: number): boolean {
+  return (from === null || Date.parse(from) <= at) && (until === null || Date.parse(until) >= at);
+}
+
+/** What held at an instant of the address, or everything where it names none. */
+export function subgraphAt(subgraph: Subgraph, at: string): Subgraph {
+  if (at === "") return subgraph;
+  const moment = Date.parse(at);
+  const nodes = subgraph.nodes.filter((node) => isValidAt(node, moment));
+  const ids = new Set(nodes.map((node) => node.id));
+  const edges = subgraph.edges.filter((edge) => isValidAt(edge, moment) && ids.has(edge.source) && ids.has(edge.target));
+  return { nodes, edges };
+}
+
 /** The edges that a filter leaves, between nodes that are shown. */
-export function filterSubgraph(subgraph: Shown, { types, weight }: Asked): Shown {
+export function filterSubgraph(subgraph: Subgraph, { types, weight }: GraphCriteria): Subgraph {
   const there = new Set(subgraph.nodes.map((node) => node.id));
   const edges = subgraph.edges.filter(
     (edge) =>
@@ -75,7 +90,7 @@ export function filterSubgraph(subgraph: Shown, { types, weight }: Asked): Shown
 }
 
 /** A node and its neighbors; without the whole graph, the edges are those of the ways to them. */
-export function neighborhood(node: Node, near: readonly Neighbor[], graph: Shown | undefined): Shown {
+export function neighborhood(node: Node, near: readonly Neighbor[], graph: Subgraph | undefined): Subgraph {
   const nodes = [node, ...near.map((neighbor) => neighbor.node)];
   if (graph !== undefined) return { nodes, edges: graph.edges };
   const steps = near.flatMap((neighbor) => neighbor.steps.slice(-1));
