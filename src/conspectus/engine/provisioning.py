@@ -65,7 +65,7 @@ class Provisioning:
             user = provisioned.user
             change = self._describe("create_user", user, "" if is_new else "the account of its identity")
             await self._accounts.add_provisioned_user(provisioned, change, identity=identity, is_new=is_new)
-            if not attributes.active:
+            if not attributes.active and not user.disabled:
                 await self._set_active(user, False)
             return await self.get_user(user.id)
 
@@ -163,7 +163,8 @@ class Provisioning:
                 self._require_managed(signed_in.user)
                 return ProvisionedUser(signed_in.user, *names), False, None
         id = UserId(str(uuid4()))
-        user = User(id, await self._choose_name(id, attributes.user_name), now)
+        name = await self._choose_name(id, attributes.user_name)
+        user = User(id, name, now, disabled=not attributes.active)
         identity = None if subject is None else self._new_identity(user, subject)
         return ProvisionedUser(user, *names), True, identity
 
