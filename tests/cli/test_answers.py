@@ -15,9 +15,9 @@ def test_records_are_listed_shown_and_deleted(shell: Shell) -> None:
     assert "zebra" not in listed.out
     [summary] = shell("answers", "list", "--json").json["answers"]
     assert (summary["id"], summary["kind"], summary["passages"]) == (window["answer"], "window", 1)
-    shown = shell("answers", "show", summary["id"])
-    assert "The backup runs every night at two." in shown.out
-    assert "included" in shown.out
+    picture = shell("answers", "show", summary["id"])
+    assert "The backup runs every night at two." in picture.out
+    assert "included" in picture.out
     record = shell("answers", "show", summary["id"], "--json").json
     assert record["text"] == window["text"]
     assert shell("answers", "list", "--kind", "chat").code == 3

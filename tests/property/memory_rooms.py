@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.support.permission_doing import outcome
+from tests.support.permission_recorded import without_question
 
 from conspectus.engine import Engine
 from conspectus.model.access import Principal, Role
@@ -17,6 +18,7 @@ from conspectus.model.memory import MEMORY, MemorySelection, NewMemory, Scope
 LETTERS = "bcdfghjkmpqrtvwx"
 HUB = "Marta Keller"
 MOST = 500
+MAX_RECORDS = 25
 View = Any
 ROLES: tuple[Role, ...] = ("viewer", "editor")
 
@@ -184,6 +186,7 @@ class Rooms:
         for home, scope in self.homes.items():
             answers += await self._memory_answers(who, home, scope)
         answers.append(await self._probe_secret(who))
+        answers += await self._record_answers(who.view)
         text = _flatten(answers)
         leaked = [secret for secret in self.hidden_texts(who) if secret.casefold() in text]
         assert leaked == []
@@ -214,7 +217,13 @@ class Rooms:
         everything = Member("", self.owner, {None: "editor"})
         for home, scope in self.homes.items():
             answers += await self._memory_answers(everything, home, scope)
+        answers += await self._record_answers(self.owner)
         return [*answers, *await self._graph_answers(everything)]
+
+    async def _record_answers(self, view: View) -> list[Any]:
+        """The newest answer records that a person may read, without what was asked."""
+        page = await view.answers.list(limit=MAX_RECORDS)
+        return [without_question(await view.answers.get(summary.id)) for summary in page.answers]
 
     async def _memory_answers(self, who: Member, home: str, scope: Scope) -> list[Any]:
         view, seen = who.view, who.sees(home)

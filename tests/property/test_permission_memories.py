@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.web.app import application
 
-SETTINGS = replace(Settings(), embedder="none", log_level="critical", retention_interval_minutes=0)
+SETTINGS = Settings(embedder="none", log_level="critical", retention_interval_minutes=0, answer_records="all")
 STEPS = 14
 Enter = Callable[[str], Awaitable[Any]]
 

@@ -1,4 +1,5 @@
 /** What a record was asked with, as the playground takes it. */
+import { localTime } from "../../ui/format";
 import { settingsOf, type Settings } from "../playground/settings";
 import type { Place } from "../evaluation/report";
 import type { AnswerRecord } from "./record";
@@ -13,7 +14,7 @@ export function settingsOfRecord({ summary, options }: AnswerRecord): Settings {
     maxTokens: options.max_tokens > 0 ? options.max_tokens : usual.maxTokens,
     reservedTokens: 0,
     filter: isEverything(options.filter) ? "" : JSON.stringify(options.filter),
-    asOf: options.as_of ?? "",
+    asOf: options.as_of === null ? "" : localTime(options.as_of),
     minSimilarity: options.min_similarity === null ? "" : String(options.min_similarity),
     rerank: options.rerank,
     profile: options.profile === "multiplicative" ? "multiplicative" : "default",
