@@ -107,8 +107,12 @@ async def test_a_code_becomes_a_login_at_the_pace_of_the_issuer(desk: Desk) -> N
     login = await desk.log_in()
     assert desk.pauses == [2, 2, 7, 7]
     assert (login.access_token, login.refresh_token, login.expires) == ("a.b.c", "again", 1_318.0)
-    asked = {"client_id": "cli", "scope": "openid offline_access read write", "resource": desk.server.base}
-    assert desk.forms[0] == {**asked, "prompt": "consent"}
+    device_form = {
+        "client_id": "cli",
+        "scope": "openid offline_access read write",
+        "resource": desk.server.base,
+    }
+    assert desk.forms[0] == {**device_form, "prompt": "consent"}
     grant = "urn:ietf:params:oauth:grant-type:device_code"
     assert desk.forms[1] == {
         "grant_type": grant,
