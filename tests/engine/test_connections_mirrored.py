@@ -13,6 +13,7 @@ from tests.support.note_server import NoteServer, install_note_connector
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.connectors import EVERYONE
+from conspectus.engine import connection_sources
 from conspectus.errors import NotFound, PermissionDenied
 from conspectus.model.access import LOCAL_OWNER, Person, Principal
 from conspectus.model.records import NewDocument
@@ -95,6 +96,17 @@ async def test_people_are_listed_and_mapped_by_the_owner_account_alone(scene: Sc
         await scene.ann.connections.list_people("office", collection="team")
     with pytest.raises(NotFound):
         await scene.owner.connections.map_person("office", "ben", "nobody", collection="team")
+
+
+async def test_pages_are_found_by_key_where_there_are_many_sources(
+    scene: Scene, notes: NoteServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_sources, "MAX_SOURCES_BY_ID", 0)
+    notes.share("plan", {"ben"})
+    notes.delete("menu")
+    notes.put("list", "Other", "A lantern list.", {"ann"})
+    assert await scene.sync() == "succeeded"
+    assert (await keys_for(scene.ann), await keys_for(scene.ben)) == ({"list"}, {"plan"})
 
 
 async def test_local_roles_are_needed_too(scene: Scene) -> None:

@@ -100,6 +100,11 @@ def visible(access: Access) -> Filter:
     return In("source", tuple(sorted(access.sources))) if access.sources else Or()
 
 
+def can_see_source(access: Access, source: SourceId) -> bool:
+    """Return whether `visible` matches what is in a source."""
+    return access.is_whole or source in access.sources
+
+
 def restrict_filter(access: Access, where: Filter) -> Filter:
     """Restrict a filter to what the person may read."""
     allowed = visible(access)

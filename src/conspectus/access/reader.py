@@ -12,6 +12,7 @@ from conspectus.access.policy import (
     among,
     bound,
     can_see,
+    can_see_source,
     choose_scopes,
     includes_role,
     require_role,
@@ -76,9 +77,7 @@ class CollectionAccess:
 
     def can_see_document(self, document: Document, *, quarantined: bool = False) -> bool:
         """Return whether the person may read a document of this collection, or could after its release."""
-        return (quarantined or document.kind != "quarantined") and matches(
-            self.restrict_filter(), document_row(document)
-        )
+        return (quarantined or document.kind != "quarantined") and can_see_source(self.roles, document.source)
 
     def visible(self, sources: Sequence[Source]) -> list[Source]:
         """Return the readable sources among these sources of the collection."""

@@ -20,6 +20,8 @@ from conspectus.model.records import Document, Metadata, NewDocument, Source, Wr
 from conspectus.text.hashing import stable_id
 
 DOCUMENTS_PER_QUERY = 1_000
+MAX_SOURCES_BY_ID = 50
+"""With more sources, pages are found by key: the ids of a key in each source would be too many."""
 VIEWERS_DIGITS = 16
 """Digits of the hash of viewers at the end of the name of a mirrored source."""
 ROOT_SPACES = frozenset({"", "."})
@@ -147,11 +149,23 @@ class ConnectionSources:
     async def find(self, keys: Sequence[str]) -> Sequence[Document]:
         """Return the stored pages with these keys, in any space."""
         sources = await self._sources()
+        if len(sources) > MAX_SOURCES_BY_ID:
+            return await self._find_by_key(keys)
         ids = [stable_id("document", source.id, key) for source in sources for key in keys]
         documents: list[Document] = []
         for start in range(0, len(ids), DOCUMENTS_PER_QUERY):
             where = In("document", tuple(ids[start : start + DOCUMENTS_PER_QUERY]))
             documents += [as_given(document) async for document in self._iterate_stored_documents(where)]
+        return documents
+
+    async def _find_by_key(self, keys: Sequence[str]) -> Sequence[Document]:
+        """Return the stored pages with these keys by one pass over all pages, for any number of sources."""
+        documents: list[Document] = []
+        for start in range(0, len(keys), DOCUMENTS_PER_QUERY):
+            wanted_keys = set(keys[start : start + DOCUMENTS_PER_QUERY])
+            where = In("key", tuple(sorted(wanted_keys)))
+            stored = [as_given(document) async for document in self._iterate_stored_documents(where)]
+            documents += [document for document in stored if document.key in wanted_keys]
         return documents
 
     async def iterate_stored_pages(self) -> AsyncIterator[Document]:

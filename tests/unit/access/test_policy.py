@@ -14,6 +14,7 @@ from conspectus.access.policy import (
     among,
     can_see,
     can_see_job,
+    can_see_source,
     highest,
     includes_role,
     origins_of,
@@ -92,6 +93,7 @@ def test_a_filter_shows_no_source_without_a_role(grants: list[Grant], where: Fil
         row = {"source": source, "kind": kind}
         readable = role_on(access, source) is not None
         assert matches(visible(access), row) is readable
+        assert can_see_source(access, source) is readable
         assert matches(restrict_filter(access, where), row) is (readable and matches(where, row))
 
 
