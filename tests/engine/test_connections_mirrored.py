@@ -13,7 +13,7 @@ from tests.support.note_server import NoteServer, install_note_connector
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.connectors import EVERYONE
-from conspectus.engine import connection_sources
+from conspectus.engine.connection_sources import MAX_SOURCES_BY_ID
 from conspectus.errors import NotFound, PermissionDenied
 from conspectus.model.access import LOCAL_OWNER, Person, Principal
 from conspectus.model.records import NewDocument
@@ -98,10 +98,10 @@ async def test_people_are_listed_and_mapped_by_the_owner_account_alone(scene: Sc
         await scene.owner.connections.map_person("office", "ben", "nobody", collection="team")
 
 
-async def test_pages_are_found_by_key_where_there_are_many_sources(
-    scene: Scene, notes: NoteServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection_sources, "MAX_SOURCES_BY_ID", 0)
+async def test_pages_are_found_by_key_where_there_are_many_sources(scene: Scene, notes: NoteServer) -> None:
+    for number in range(MAX_SOURCES_BY_ID):
+        notes.put(f"guest{number}", "Main", "A lantern of a guest.", {f"guest{number}"})
+    assert await scene.sync() == "succeeded"
     notes.share("plan", {"ben"})
     notes.delete("menu")
     notes.put("list", "Other", "A lantern list.", {"ann"})
