@@ -53,6 +53,7 @@ OUT_OF_REACH = {
     "client.event_stream.follow": "asks a server",
     "client.operations.request_of": "takes a method; request_for does it",
     "client.request.body_of": "opens files",
+    "client.stored_logins.StoredLogins": "takes a file",
     "client.transport.Transport": "asks a server",
     "ingest.files.Intake": "asks a store",
     "ingest.files.OutdatedDocuments": "takes folders",
