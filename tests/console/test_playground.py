@@ -33,6 +33,33 @@ def expect_candidates(page: Page) -> None:
     expect(page.get_by_role("heading", name="Every candidate, and what became of it")).to_be_visible()
 
 
+def test_back_returns_to_the_question_before(visit: Opened, site: Site) -> None:
+    page = visit(site, playground_path())
+    field = page.get_by_label("Question", exact=True)
+    field.fill("what is a source?")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("what.is.a.source"))
+    page.get_by_label("Budget").first.press("ArrowLeft")
+    page.go_back()
+    expect(field).to_have_value(QUESTION)
+
+
+def test_a_budget_that_cannot_be_is_refused_and_a_conflict_names_its_field(visit: Opened, site: Site) -> None:
+    page = visit(site, playground_path(max_tokens=256))
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_contain_text(re.compile("[0-9]+ passages?"))
+    budget = page.get_by_role("textbox", name="Budget")
+    for refused in ("0", "99999999"):
+        budget.fill(refused)
+        budget.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("A budget has from 16 to 1,000,000 tokens.")
+        expect(budget).to_have_value("256")
+    page.goto(f"{site.address}/console{playground_path(max_tokens=256, reserved_tokens=512)}")
+    expect(heading).to_have_text("Nothing is in the window.")
+    page.get_by_role("button", name="Keep 64").click()
+    expect(heading).to_contain_text(re.compile("[0-9]+ passages?"))
+
+
 def test_the_parts_add_up_to_the_budget(visit: Opened, site: Site) -> None:
     page = visit(site, playground_path(max_tokens=1024))
     expect_candidates(page)
@@ -224,12 +251,18 @@ def test_settings_are_kept_and_compared_side_by_side(visit: Opened, site: Site) 
     page.get_by_role("group", name="Find by").get_by_role("button", name="Words", exact=True).click()
     page.get_by_role("slider", name="Budget").press("ArrowRight")
     changes = compared.get_by_role("list", name="What differs").get_by_role("listitem")
-    expect(changes).to_have_text(["budget: 2,048 here, 1,024 there", "found by: keyword here, both there"])
+    expect(changes).to_have_text(
+        [
+            "budget: 2,048 here, 1,024 there",
+            "kept for the answer: 512 here, 256 there",
+            "found by: keyword here, both there",
+        ]
+    )
     here = compared.get_by_role("region", name="Window of These settings")
     expect(here.locator(".block:not(.shared)").first).to_be_visible()
     expect(here).to_contain_text("of 1,5")
     page.reload()
-    expect(changes).to_have_count(2)
+    expect(changes).to_have_count(3)
     assert violations(page) == []
 
 
@@ -287,7 +320,7 @@ def test_the_same_settings_are_seen_as_another_user(visit: Opened, example: Site
     page = visit(example, address, key=example.key)
     page.get_by_label("seen by").select_option("bob")
     expect(page.get_by_role("status").first).to_contain_text("You are seeing as bob")
-    expect(page.get_by_role("region", name="Window of bob")).to_contain_text("of 505 tokens")
+    expect(page.get_by_role("region", name="Window of bob")).to_contain_text("of 761 tokens")
     page.get_by_role("link", name="Change the settings in the Playground").click()
     expect_candidates(page)
     expect(page.get_by_label("Budget", exact=True).first).to_have_value("1,024")

@@ -100,6 +100,18 @@ def test_two_settings_are_compared(visit: Opened, example: Site) -> None:
         expect(page.get_by_role("region", name="Comparison")).to_be_visible()
 
 
+def test_a_window_of_500_tokens(visit: Opened, example: Site) -> None:
+    page = visit(example, "/", key=example.key)
+    with counted_steps(page) as steps:
+        ask(steps, "how do we restore a backup?")
+        steps.submit(page.get_by_role("textbox", name="Budget"), "500")
+        expect(page).to_have_url(re.compile("max_tokens=500"))
+        expect(page.get_by_role("heading", level=1)).to_contain_text(
+            re.compile("passages? fills? [0-9]+ of the")
+        )
+        expect(page.get_by_role("article", name="The chosen passage")).to_contain_text("In the window")
+
+
 def test_a_fact_leads_to_its_sentence(visit: Opened, example: Site) -> None:
     page = visit(example, "/", key=example.key)
     with counted_steps(page) as steps:
@@ -120,11 +132,11 @@ def test_who_was_granted_what_and_a_role_is_revoked(visit: Opened, changeable: S
         steps.click(page.get_by_role("link", name="owner: users and keys"))
         steps.click(page.get_by_role("region", name="Users").get_by_role("link", name="bob"))
         grants = page.get_by_role("region", name="Grants").get_by_role("listitem")
-        given = grants.filter(has_text="editor on security of default")
-        expect(given).to_contain_text("granted by owner")
-        steps.click(given.get_by_role("button", name="Revoke editor on security of default"))
+        granted = grants.filter(has_text="editor on security of default")
+        expect(granted).to_contain_text("granted by owner")
+        steps.click(granted.get_by_role("button", name="Revoke editor on security of default"))
         steps.click(page.get_by_role("dialog").get_by_role("button", name="Revoke"))
-        expect(given).to_have_count(0)
+        expect(granted).to_have_count(0)
         expect(grants).to_have_count(2)
 
 

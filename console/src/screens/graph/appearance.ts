@@ -19,9 +19,9 @@ export function legendOf(nodes: readonly Node[]): TypeColor[] {
   const counts = new Map<string, number>();
   for (const { type } of nodes) counts.set(type, (counts.get(type) ?? 0) + 1);
   const types = [...counts].sort(([a, one], [b, other]) => other - one || a.localeCompare(b));
-  const own = types.slice(0, COLORS.length).map(([type, count], at) => ({ type, count, color: COLORS[at] ?? OTHER }));
+  const colored = types.slice(0, COLORS.length).map(([type, count], at) => ({ type, count, color: COLORS[at] ?? OTHER }));
   const rest = types.slice(COLORS.length).reduce((sum, [, count]) => sum + count, 0);
-  return rest === 0 ? own : [...own, { type: OTHER_TYPES, count: rest, color: OTHER }];
+  return rest === 0 ? colored : [...colored, { type: OTHER_TYPES, count: rest, color: OTHER }];
 }
 
 export function colorOf(legend: readonly TypeColor[], type: string): string {

@@ -198,8 +198,8 @@ function OneGraph({
     if (small && all.data === undefined) return undefined;
     if (node !== "") {
       if (surroundings === undefined) return undefined;
-      const whole = all.data === undefined ? undefined : subgraphAt(all.data, at);
-      return filterSubgraph(neighborhood(surroundings.node, surroundings.near, whole), criteria);
+      const current = all.data === undefined ? undefined : subgraphAt(all.data, at);
+      return filterSubgraph(neighborhood(surroundings.node, surroundings.near, current), criteria);
     }
     return all.data === undefined ? undefined : filterSubgraph(all.data, criteria);
   }, [all.data, surroundings, node, types.join(BETWEEN), weight]);

@@ -5,7 +5,8 @@ import { useKeys } from "../../ui/keys";
 import { useLoad, type Loaded } from "../../ui/load";
 import { isIn, passagesOf, type Window } from "../../window/anatomy";
 import { Side } from "../../window/side";
-import { BUDGETS, bodyOf, fieldsOf, settingsOf, type Settings } from "./settings";
+import { BUDGETS } from "./budget";
+import { bodyOf, fieldsOf, settingsOf, type Settings } from "./settings";
 
 /** What the window is compared with: another budget, other retrievers, or settings that were kept; empty for nothing. */
 export type Other = "" | "keyword" | "vector" | "both" | "kept" | `${number}`;

@@ -3,13 +3,15 @@ import { useLocation } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
 import { ifAllowed } from "../../api/lists";
 import { person } from "../../session";
+import { Failure } from "../../ui/action";
 import { SegmentedField } from "../../ui/controls";
 import { wholeNumber } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
 import { useLoad } from "../../ui/load";
 import { CodeDialog } from "./code";
 import { FilterField } from "./filter";
-import { BUDGETS, fieldsOf, type Settings } from "./settings";
+import { BUDGETS, budgetProblem, reserveProblem, usualReserve } from "./budget";
+import { fieldsOf, type Settings } from "./settings";
 
 const RETRIEVERS = [
   ["both", "Words and meaning"],
@@ -183,6 +185,15 @@ function BudgetSlider({ settings, onChange }: { settings: Settings; onChange: (c
     if (budget !== undefined) onChange({ maxTokens: budget });
   };
   useKeys({ "[": () => move(-1), "]": () => move(1) });
+  const [refused, refuse] = useState("");
+  const type = (field: HTMLInputElement) => {
+    const maxTokens = Number(field.value.replaceAll(/\D/g, ""));
+    const problem = budgetProblem(maxTokens);
+    refuse(problem ?? "");
+    if (problem === undefined) onChange({ maxTokens });
+    else field.value = wholeNumber(settings.maxTokens);
+  };
+  const conflict = reserveProblem(settings.maxTokens, settings.reservedTokens);
   return (
     <div class="ask-budget">
       <div class="row">
@@ -194,7 +205,7 @@ function BudgetSlider({ settings, onChange }: { settings: Settings; onChange: (c
             id="budget"
             inputMode="numeric"
             value={wholeNumber(settings.maxTokens)}
-            onChange={(event) => onChange({ maxTokens: Number(event.currentTarget.value.replaceAll(/\D/g, "")) })}
+            onChange={(event) => type(event.currentTarget)}
           />{" "}
           tokens
         </span>
@@ -213,6 +224,15 @@ function BudgetSlider({ settings, onChange }: { settings: Settings; onChange: (c
           <span key={budget}>{wholeNumber(budget)}</span>
         ))}
       </p>
+      <Failure text={refused} />
+      {conflict !== undefined && (
+        <p class="small failed" role="status">
+          {conflict}{" "}
+          <button class="link" type="button" onClick={() => onChange({ reservedTokens: usualReserve(settings.maxTokens) })}>
+            Keep {wholeNumber(usualReserve(settings.maxTokens))}
+          </button>
+        </p>
+      )}
     </div>
   );
 }

@@ -1,6 +1,7 @@
 /** The question and its options, as they are in the address and as the API takes them. */
 import type { Schemas } from "../../api/client";
 import type { Fields } from "../../ui/address";
+import { DEFAULT_BUDGET, usualReserve } from "./budget";
 
 export type Body = Schemas["ExplainBody"];
 export type Retrievers = "both" | "keyword" | "vector";
@@ -27,9 +28,6 @@ export interface Settings {
   followUp: boolean;
 }
 
-export const BUDGETS = [256, 512, 1024, 2048, 4096, 8192, 16384] as const;
-const DEFAULT_BUDGET = 2048;
-const DEFAULT_RESERVED = 512;
 
 export function settingsOf(fields: URLSearchParams): Settings {
   const number = (name: string, otherwise: number) => {
@@ -38,11 +36,12 @@ export function settingsOf(fields: URLSearchParams): Settings {
   };
   const retrievers = fields.get("retrievers");
   const minTrust = fields.get("min_trust");
+  const maxTokens = number("max_tokens", DEFAULT_BUDGET);
   return {
     query: fields.get("query") ?? "",
     collection: fields.get("collection") ?? "",
-    maxTokens: number("max_tokens", DEFAULT_BUDGET),
-    reservedTokens: number("reserved_tokens", DEFAULT_RESERVED),
+    maxTokens,
+    reservedTokens: number("reserved_tokens", usualReserve(maxTokens)),
     system: fields.get("system") ?? "",
     filter: fields.get("filter") ?? "",
     asOf: fields.get("as_of") ?? "",
@@ -63,7 +62,7 @@ export function fieldsOf(settings: Partial<Settings>): Fields {
   if ("query" in settings) fields["query"] = settings.query;
   if ("collection" in settings) fields["collection"] = settings.collection;
   if ("maxTokens" in settings) fields["max_tokens"] = text(settings.maxTokens, DEFAULT_BUDGET);
-  if ("reservedTokens" in settings) fields["reserved_tokens"] = text(settings.reservedTokens, DEFAULT_RESERVED);
+  if ("reservedTokens" in settings) fields["reserved_tokens"] = text(settings.reservedTokens, usualReserve(settings.maxTokens ?? NaN));
   if ("system" in settings) fields["system"] = settings.system;
   if ("filter" in settings) fields["filter"] = settings.filter;
   if ("asOf" in settings) fields["as_of"] = settings.asOf;

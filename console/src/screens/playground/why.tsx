@@ -36,7 +36,12 @@ export function Why({
     isWanted,
   ]);
   const choices = mergeChoices(missingDocuments(window), documents.data ?? []);
-  useEffect(() => type(choices.find((choice) => choice.id === document)?.name ?? document), [document, documents.data]);
+  const name = choices.find((choice) => choice.id === document)?.name ?? document;
+  useEffect(() => type(name), [document]);
+  useEffect(() => {
+    // Names arrive while a person writes: what is written stays.
+    if (globalThis.document.activeElement !== input.current) type(name);
+  }, [documents.data]);
   const choose = (text: string) => {
     const match = choices.find((choice) => choice.name === text || choice.id === text);
     onDocument(match?.id ?? text.trim());
