@@ -143,13 +143,13 @@ def _list(
     limit: int,
 ) -> AnswerPage:
     conditions: list[ColumnElement[bool]] = [_VISIBLE]
-    for column, chosen in (
+    for column, selected in (
         (answers.c.user, selection.user),
         (answers.c.kind, selection.kind),
         (answers.c.collection, selection.collection),
     ):
-        if chosen is not None:
-            conditions.append(column == chosen)
+        if selected is not None:
+            conditions.append(column == selected)
     query = select(*_SUMMARY_COLUMNS).where(*conditions).params(_parameters(access))
     rows, following = newest_page(connection, query, answers, after=after, limit=limit)
     return AnswerPage(tuple(map(to_summary, rows)), following)

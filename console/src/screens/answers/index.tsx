@@ -64,7 +64,7 @@ function List() {
           label="Kind of answer"
           options={KINDS}
           value={kind}
-          onChange={(chosen) => setFields({ kind: chosen === "all" ? undefined : chosen })}
+          onChange={(selected) => setFields({ kind: selected === "all" ? undefined : selected })}
         />
       </div>
       <Show of={answers} what="the answer records">
