@@ -275,6 +275,9 @@ class RecordsContract(HistoryContract, RelationsContract, ThreadsContract, Timel
             (In("document", ("\ud800", "a", "\x00")), 1),
             (Not(In("document", ("\ud800", "a"))), 1),
             (Eq("sequence", 10**30), 0),
+            (Eq("file", "a" * 60_000), 0),
+            (Eq("folder", "a" * 60_000), 0),
+            (Not(Eq("title", "a" * 60_000)), 2),
         ):
             assert await records.count(SHELF, where) == number, where
 

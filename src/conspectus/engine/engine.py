@@ -276,9 +276,8 @@ class Engine:
         """The sign-ins of browsers on the pages of the issuer; None if the settings name no client."""
         return self._context.core.browser_sign_ins
 
-    @cached_property
-    def provisioning(self) -> "Provisioning":
-        """The users and groups that an identity provider manages, at front ends."""
+    def make_provisioning(self) -> "Provisioning":
+        """Return the users and groups that an identity provider manages, for a front end."""
         from conspectus.engine.provisioning import Provisioning
 
         return Provisioning(self._context)

@@ -150,7 +150,7 @@ def application(
     _add_routes(app, mcp, has_api=mcp_only is None)
     if settings.scim_token and mcp_only is None:
         scim = optional("conspectus.web.scim.routes", "scim", "scim2_models")
-        app.router.routes.extend(scim.scim_router(engine.provisioning, settings).routes)
+        app.router.routes.extend(scim.scim_router(engine.make_provisioning(), settings).routes)
     _add_middleware(app, engine, settings, outbox, log)
     return app
 

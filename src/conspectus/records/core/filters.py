@@ -225,6 +225,8 @@ def _compare_part_of_key(field: str, bound: Scalar, compare: Compare) -> Conditi
     """Narrow by the name of a file or folder, which is somewhere in the key."""
     if compare is not eq or not isinstance(bound, str) or not _is_comparable(bound):
         return _MAY_MATCH
+    if len(bound) > MAX_STRING_LENGTH:
+        return _MAY_MATCH
     key = documents.c.key
     if field == "folder":
         return Condition(key.startswith(f"{bound}/", autoescape=True), exact=False)
