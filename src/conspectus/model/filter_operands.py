@@ -3,9 +3,11 @@
 import unicodedata
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from typing import get_args
 
 from conspectus.errors import InvalidInput
 from conspectus.model.checks import format_value
+from conspectus.model.records import Kind
 from conspectus.model.trust import TRUST
 
 _SCALARS = (str, bool, int, float, datetime)
@@ -17,6 +19,8 @@ _TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "recorded": ((datetime,), "a time with a zone"),
 }
 """The types of values that a field may have, and their name; other fields are texts."""
+_CHOICES: Mapping[object, tuple[str, ...]] = {"trust": TRUST, "kind": get_args(Kind)}
+"""The texts that a field may have, if they are few."""
 
 
 class MetadataPath(tuple[str, ...]):
@@ -71,9 +75,10 @@ def require_comparable(field: str | tuple[str, ...], operand: object) -> None:
     types, advice = _TYPES.get(field, _TEXT) if isinstance(field, str) else (_SCALARS, "")
     if isinstance(operand, bool) > (bool in types) or not isinstance(operand, types):
         raise InvalidInput("filter", f"{field} is never {format_value(operand)}; give {advice}")
-    if field == "trust" and operand not in TRUST:
+    choices = _CHOICES.get(field)
+    if choices and operand not in choices:
         raise InvalidInput(
-            "filter", f"trust is never {format_value(operand)}; it is one of {', '.join(TRUST)}"
+            "filter", f"{field} is never {format_value(operand)}; it is one of {', '.join(choices)}"
         )
 
 

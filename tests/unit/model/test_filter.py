@@ -167,6 +167,7 @@ def test_a_range_holds_its_low_end_and_not_its_high_one(
         (Eq, ["kind", 3], "a text, in quotes"),
         (Eq, ["title", True], "a text, in quotes"),
         (Eq, ["trust", "hihg"], "one of trusted, standard"),
+        (Eq, ["kind", "pages"], "one of page, message"),
         (Between, [("n",), 1, "5"], "two of one type"),
         (Between, [("n",), True, 5], "two of one type"),
     ],
@@ -236,7 +237,7 @@ def test_a_demand_of_trust_lets_those_levels_through_that_are_as_high(level: obj
 
 
 def test_the_leaves_of_a_filter_come_in_its_order() -> None:
-    one, two, three = Eq("kind", "a"), Exists("author"), Overlaps()
+    one, two, three = Eq("author", "a"), Exists("author"), Overlaps()
     assert list(leaves(And((Not(one), Or((two, And((three,)))))))) == [one, two, three]
     assert list(leaves(one)) == [one]
     assert list(leaves(EVERYTHING)) == []

@@ -114,7 +114,7 @@ def test_any_text_is_a_filter_or_refused(text: str) -> None:
         ("occurred=..2024-05-01T02:00:00+02:00", Overlaps(None, MAY)),
         ("recorded=2024-05-01", Eq("recorded", MAY)),
         ("recorded=2024-05-01..", Between("recorded", MAY)),
-        ("kind=3", Eq("kind", "3")),
+        ("thread=3", Eq("thread", "3")),
         ('title="3"', Eq("title", "3")),
         ("folder=docs/old", Eq("folder", "docs/old")),
         ("file=a..b", Eq("file", "a..b")),
@@ -207,10 +207,10 @@ def test_a_filter_may_have_as_many_parts_as_the_limit_says(operator: str) -> Non
 
 
 def test_the_text_of_a_filter_may_be_as_long_as_the_limit_says() -> None:
-    value = "x" * (MAX_FILTER_LENGTH - len("kind="))
-    assert parse_filter(f"kind={value}") == Eq("kind", value)
+    value = "x" * (MAX_FILTER_LENGTH - len("thread="))
+    assert parse_filter(f"thread={value}") == Eq("thread", value)
     with pytest.raises(InvalidInput, match=f"longer than {MAX_FILTER_LENGTH} characters"):
-        parse_filter(f"kind={value}x")
+        parse_filter(f"thread={value}x")
 
 
 @pytest.mark.parametrize(
