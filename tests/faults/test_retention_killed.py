@@ -101,6 +101,7 @@ async def test_killed_while_memories_go(tmp_path: Path, how: str) -> None:
             "chunks": MANY - STAY + FACTS,
             "vectors": 0,
             "edges": FACTS,
+            "answers": 0,
         }
         assert await removed_counts(engine) == expected
         await require_complete(engine, STAY)

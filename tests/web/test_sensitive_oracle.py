@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from conspectus.engine import Engine
+from conspectus.model.provisioning import GroupAttributes, UserAttributes
 from conspectus.model.text_columns import TEXT_COLUMNS, WRITTEN, columns_of
 from conspectus.testing.chat_models import ScriptedChatModel
 from tests.support.web_server import Answer, ScriptedServer
@@ -166,6 +168,7 @@ async def test_a_secret_in_any_column_is_tagged_and_found_by_a_scan(tmp_path: Pa
         (added,) = await planter.post("/collections/late/documents", {"documents": [{"text": "a tide"}]})
         (chunk,) = (await client.get(f"/documents/{added['id']}/chunks")).json()
         await planter.post("/feedback", {"query": "a tide", "used": [chunk["id"]]})
+        await provision(site.engine)
         assert "\n".join(untagged_rows(data)) == ""
         planted = {f"{table}.{name}" for table, names in tables_with(data, SECRET).items() for name in names}
         assert len(written - planted) < 12
@@ -178,6 +181,13 @@ async def test_a_secret_in_any_column_is_tagged_and_found_by_a_scan(tmp_path: Pa
             scanned |= {position.column for position in report.places}
     assert sorted(written - scanned) == []
     assert scanned - written == {"chunks.text"}
+
+
+async def provision(engine: Engine) -> None:
+    """Make a user and a group of an identity provider."""
+    provisioning = engine.make_provisioning()
+    await provisioning.create_user(UserAttributes("late", None, active=True))
+    await provisioning.create_group(GroupAttributes("late", None, frozenset()))
 
 
 def fill_columns(folder: Path, columns: set[str], text: str) -> None:

@@ -44,8 +44,9 @@ if TYPE_CHECKING:
         BlockingMaintenance,
         BlockingPeople,
     )
+    from conspectus.sync.answers import BlockingAnswers
     from conspectus.sync.channels import BlockingChannels, BlockingChat, BlockingTasks
-    from conspectus.sync.documents import BlockingAnswers, BlockingCollections
+    from conspectus.sync.documents import BlockingCollections
     from conspectus.sync.memory import BlockingGraph, BlockingMemory, BlockingRetention
     from conspectus.sync.streams import BlockingAlerts, BlockingEvents, BlockingStreams, BlockingSummaries
 
@@ -86,7 +87,7 @@ class BlockingEngine(OtherNames):
     collections: "BlockingProperty[BlockingCollections]" = BlockingProperty("documents")
     documents: "BlockingProperty[BlockingDocuments]" = BlockingProperty("documents")
     search: "BlockingProperty[BlockingSearch]" = BlockingProperty("documents")
-    answers: "BlockingProperty[BlockingAnswers]" = BlockingProperty("documents")
+    answers: "BlockingProperty[BlockingAnswers]" = BlockingProperty("answers")
     channels: "BlockingProperty[BlockingChannels]" = BlockingProperty("channels")
     chat: "BlockingProperty[BlockingChat]" = BlockingProperty("channels")
     tasks: "BlockingProperty[BlockingTasks]" = BlockingProperty("channels")

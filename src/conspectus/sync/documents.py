@@ -1,7 +1,6 @@
 """Documents and search, blocking."""
 
 from conspectus.bridge.blocking_methods import blocking
-from conspectus.engine.answers import AnswerService
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.search import SearchService
@@ -67,11 +66,3 @@ class BlockingSearch(BlockingService[SearchService]):
     add_feedback = blocking(SearchService.add_feedback)
     list_feedback = blocking(SearchService.list_feedback)
     revoke_feedback = blocking(SearchService.revoke_feedback)
-
-
-class BlockingAnswers(BlockingService[AnswerService]):
-    """Answer records: windows, recalls and chats that were given."""
-
-    list = blocking(AnswerService.list)
-    get = blocking(AnswerService.get)
-    delete = blocking(AnswerService.delete)

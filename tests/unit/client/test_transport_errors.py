@@ -54,6 +54,7 @@ def test_every_error_is_tried_but_those_of_which_a_server_says_nothing() -> None
         "IndexReplaced",
         "LockLost",
         "StoreClosed",
+        "LoginFailed",
     }
     hidden |= {
         name

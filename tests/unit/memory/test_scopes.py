@@ -277,7 +277,7 @@ def test_receipts_add_up_in_every_count() -> None:
     one = MemoryReceipt(ids=("a",), **{name: count for count, name in enumerate(COUNTED, 1)})
     other = MemoryReceipt(ids=("b", "c"), **dict.fromkeys(COUNTED, 10))
     both = add_receipts(one, other)
-    assert [getattr(both, name) for name in COUNTED] == [11, 12, 13, 14, 15, 16]
+    assert [getattr(both, name) for name in COUNTED] == [11, 12, 13, 14, 15, 16, 17]
     assert both.ids == ("a", "b", "c")
 
 
