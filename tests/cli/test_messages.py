@@ -96,7 +96,10 @@ def test_private_channels_are_told_of(shell: Shell) -> None:
     done = shell(
         "messages", "import", zipped(shell.folder / "x.zip", slack(**{"groups.json": [group]}, **days))
     )
-    assert (done.code, "1 private channels" in done.err) == (0, True)
+    assert (done.code, "everyone who sees the collection sees 1 private channel in it" in done.err) == (
+        0,
+        True,
+    )
 
 
 def test_messages_are_sent_edited_shown_and_deleted(shell: Shell) -> None:

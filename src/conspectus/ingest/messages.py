@@ -247,7 +247,9 @@ async def import_channels(
         sizes[channel.name] = len(written)
     private = sum(1 for channel in archive.channels if channel.metadata.get("private"))
     private_notice = (
-        (f"{private} private channels: everyone who sees the collection sees them",) if private else ()
+        (f"everyone who sees the collection sees {format_count(private, 'private channel')} in it",)
+        if private
+        else ()
     )
     members_notice = () if grant is None else await _grant_to_members(archive, grant)
     return ImportReport(
