@@ -4,9 +4,7 @@ Commands with their arguments and options, settings, routes, extras, targets of 
 options. `test_pages.py` runs everything else.
 """
 
-import ast
 import asyncio
-import importlib
 import json
 import re
 import shlex
@@ -243,16 +241,9 @@ def test_scripts_and_their_options_exist(page: Path) -> None:
         )
 
 
-def test_imports_of_programs_that_no_test_runs_work() -> None:
+def test_programs_are_fenced_so_that_a_test_runs_them() -> None:
     indented = [block for page in PAGES for block in indented_blocks(page)]
-    programs = [block for block in indented if block.startswith(("from conspectus", "import conspectus"))]
-    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST
-    statements = [node for program in programs for node in ast.walk(compile(program, "page", "exec", flags))]
-    imports = [statement for statement in statements if isinstance(statement, ast.ImportFrom)]
-    assert imports
-    for statement in imports:
-        module = importlib.import_module(str(statement.module))
-        assert [name.name for name in statement.names if not hasattr(module, name.name)] == []
+    assert [block for block in indented if block.startswith(("from conspectus", "import conspectus"))] == []
 
 
 @pytest.mark.parametrize("block", code_blocks("yaml"))
