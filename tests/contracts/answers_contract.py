@@ -93,7 +93,7 @@ class AnswersContract:
         record = replace(
             new.record, prompt=(Message("user", "x"),), answer="yes [1]", cited=(1,), unknown=("7",)
         )
-        assert await store.add(replace(new, record=record), LIMITS)
+        assert await store.add([replace(new, record=record)], LIMITS)
         stored = await store.get("1", EVERYTHING)
         named = tuple(
             replace(candidate, source=source, key=candidate.document, title=f"About {candidate.document}")
@@ -107,7 +107,7 @@ class AnswersContract:
     ) -> None:
         """Also the person who was given it; one without documents is for that person alone."""
         for new in (answer("1", "a"), answer("2", "a", "c", minute=1), answer("3", minute=2)):
-            assert await store.add(new, LIMITS)
+            assert await store.add([new], LIMITS)
         assert await self.ids_of(store, readable(ANN, NOTES, LETTERS)) == ["3", "2", "1"]
         assert await self.ids_of(store, readable(BEN, NOTES, LETTERS)) == ["2", "1"]
         assert await self.ids_of(store, readable(BEN, NOTES)) == ["1"]
@@ -118,7 +118,7 @@ class AnswersContract:
     async def test_quarantined_documents_hide_a_record(
         self, store: AnswerStore, records: Records, rows: Sequence[StoredChunk]
     ) -> None:
-        await store.add(answer("1", "a"), LIMITS)
+        await store.add([answer("1", "a")], LIMITS)
         await records.write([prepared("a", "first", kind="quarantined", metadata=MARK)])
         assert await store.get("1", EVERYTHING) is None
 
@@ -128,7 +128,7 @@ class AnswersContract:
         """Newest first, by id where two were given at once."""
         for number in range(6):
             user = (ANN, BEN)[number % 2]
-            assert await store.add(answer(f"{number}", "a", user=user, minute=number // 2), LIMITS)
+            assert await store.add([answer(f"{number}", "a", user=user, minute=number // 2)], LIMITS)
         first = await store.list(ALL, EVERYTHING, after=None, limit=4)
         rest = await store.list(ALL, EVERYTHING, after=first.next, limit=4)
         assert [summary.id for summary in (*first.answers, *rest.answers)] == ["5", "4", "3", "2", "1", "0"]
@@ -148,13 +148,13 @@ class AnswersContract:
         self, store: AnswerStore, rows: Sequence[StoredChunk]
     ) -> None:
         for number in range(5):
-            await store.add(answer(f"{number}", "a", minute=number), LIMITS)
-        await store.add(answer("5", "a", minute=5), replace(LIMITS, max_count=4))
+            await store.add([answer(f"{number}", "a", minute=number)], LIMITS)
+        await store.add([answer("5", "a", minute=5)], replace(LIMITS, max_count=4))
         assert await self.ids_of(store) == ["5", "4", "3", "2"]
-        await store.add(answer("6", "a", minute=6), replace(LIMITS, since=NOON + 4 * MINUTE))
+        await store.add([answer("6", "a", minute=6)], replace(LIMITS, since=NOON + 4 * MINUTE))
         assert await self.ids_of(store) == ["6", "5", "4"]
         large = answer("7", "a", minute=7, text="x" * 10_000)
-        await store.add(large, replace(LIMITS, max_bytes=11_000))
+        await store.add([large], replace(LIMITS, max_bytes=11_000))
         assert await self.ids_of(store) == ["7"]
         assert await self.ids_of(store, replace(EVERYTHING, since=NOON + 8 * MINUTE)) == []
 
@@ -162,12 +162,12 @@ class AnswersContract:
         self, store: AnswerStore, records: Records, rows: Sequence[StoredChunk]
     ) -> None:
         """The receipt counts it. A document that is gone before the record is kept prevents it."""
-        await store.add(answer("1", "a", "c"), LIMITS)
-        await store.add(answer("2", "b"), LIMITS)
+        await store.add([answer("1", "a", "c")], LIMITS)
+        await store.add([answer("2", "b")], LIMITS)
         receipt = await records.delete([rows[2].document.id])
         assert receipt.answers == 1
         assert await self.ids_of(store) == ["2"]
-        assert not await store.add(answer("3", "b", "c"), LIMITS)
+        assert not await store.add([answer("3", "b", "c")], LIMITS)
         assert await self.ids_of(store) == ["2"]
         assert (await records.delete_collection(SHELF)).answers == 1
         assert await self.ids_of(store) == []
@@ -177,7 +177,7 @@ class AnswersContract:
     ) -> None:
         """It has a text that the document has no more; a question without an answer may repeat it too."""
         for new in (answer("1", "a"), answer("2", "b"), answer("3")):
-            await store.add(new, LIMITS)
+            await store.add([new], LIMITS)
         await records.write([prepared("a", "another first")])
         stored = await store.get("1", EVERYTHING)
         assert stored is not None
@@ -188,9 +188,25 @@ class AnswersContract:
         await records.purge()
         assert await self.ids_of(store) == ["2"]
 
+    async def test_a_change_between_question_and_record_counts_as_one_after_it(
+        self, store: AnswerStore, records: Records, rows: Sequence[StoredChunk]
+    ) -> None:
+        await records.write([prepared("a", "another first", updated=NOON + MINUTE)])
+        assert await store.add([answer("1", "a"), answer("2", "a", minute=1)], LIMITS) == 2
+        earlier, later = await store.get("1", EVERYTHING), await store.get("2", EVERYTHING)
+        assert earlier is not None
+        assert later is not None
+        assert (earlier.changed, later.changed) == (("a",), ())
+
+    async def test_a_deleted_document_prevents_its_record_only(
+        self, store: AnswerStore, rows: Sequence[StoredChunk]
+    ) -> None:
+        assert await store.add([answer("1", "a"), answer("2", "gone"), answer("3", "b")], LIMITS) == 2
+        assert await self.ids_of(store) == ["3", "1"]
+
     async def test_answers_are_known_by_digest(self, store: AnswerStore, rows: Sequence[StoredChunk]) -> None:
         for new in (answer("1", "a", "b"), answer("2"), answer("3", "c", user=BEN)):
-            await store.add(new, LIMITS)
+            await store.add([new], LIMITS)
         linked = await store.documents_of(ANN, ["digest 1", "digest 2", "digest 3", "digest 4"])
         assert {digest: sorted(ids) for digest, ids in linked.items()} == {
             "digest 1": ["a", "b"],
@@ -198,6 +214,6 @@ class AnswersContract:
         }
 
     async def test_records_are_deleted(self, store: AnswerStore, rows: Sequence[StoredChunk]) -> None:
-        await store.add(answer("1", "a"), LIMITS)
+        await store.add([answer("1", "a")], LIMITS)
         assert [await store.delete("1"), await store.delete("1")] == [True, False]
         assert await self.ids_of(store) == []

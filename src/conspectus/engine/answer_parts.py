@@ -1,8 +1,7 @@
 """Answer records from windows, recalls and chats."""
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Final
 
 from conspectus.model.answers import (
@@ -12,7 +11,6 @@ from conspectus.model.answers import (
     AnswerPart,
     AnswerRecord,
     AnswerSummary,
-    NewAnswer,
 )
 from conspectus.model.chat import ChatRequest, ChatSource
 from conspectus.model.memory import MemoryHit, MemoryQuery, MemoryRetrieval
@@ -20,6 +18,9 @@ from conspectus.model.query import Budget, Query, WindowForm
 from conspectus.model.results import Citation, ContextWindow, Hit, TraceEntry
 
 PROFILE: Final = "default"
+CITATION_BYTES: Final = 400
+CANDIDATE_BYTES: Final = 300
+"""Bytes of a stored citation without its texts, and of a candidate."""
 
 
 def options_of_query(query: Query, budget: Budget, form: WindowForm, *, limit: int | None) -> AnswerOptions:
@@ -203,24 +204,26 @@ def candidates_of_hits(hits: Sequence[Hit], sources: Sequence[ChatSource]) -> tu
     )
 
 
-def without_surplus(answer: NewAnswer, max_bytes: int) -> NewAnswer | None:
+def without_surplus(record: AnswerRecord, max_bytes: int) -> AnswerRecord | None:
     """Return a record of at most so many bytes, without some of its parts; None if it is still too large."""
-    left_out: list[AnswerPart] = [*answer.record.left_out]
+    left_out: list[AnswerPart] = [*record.left_out]
     for part in (None, *ANSWER_PARTS):
         if part is not None and part not in left_out:
             left_out.append(part)
-            answer = replace(answer, record=_without_part(answer.record, part, tuple(left_out)))
-        if size_of(answer.record) <= max_bytes:
-            return answer
+            record = _without_part(record, part, tuple(left_out))
+        if size_of(record) <= max_bytes:
+            return record
     return None
 
 
 def size_of(record: AnswerRecord) -> int:
-    """Return the approximate size of a record in bytes, of its texts and of JSON for the rest."""
-    lists = (record.citations, record.candidates, record.prompt)
+    """Return the approximate size of a record in bytes."""
     texts = [record.summary.question, record.text, record.answer]
-    texts += [json.dumps([asdict(part) for part in parts], ensure_ascii=False) for parts in lists]
-    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    texts += [message.content for message in record.prompt]
+    for citation in record.citations:
+        texts += [citation.title, citation.key or "", citation.heading or "", citation.table_header or ""]
+    rows = len(record.citations) * CITATION_BYTES + len(record.candidates) * CANDIDATE_BYTES
+    return rows + sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
 
 
 def _without_part(record: AnswerRecord, part: AnswerPart, left_out: tuple[AnswerPart, ...]) -> AnswerRecord:

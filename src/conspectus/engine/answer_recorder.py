@@ -1,24 +1,24 @@
 """Keeps what a person was given as answer records, if the settings say so.
 
-A record that cannot be kept never fails the answer: the log says why.
+A record is written after the answer, and never fails it: the log says why one was not kept.
 """
 
-import logging
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import timedelta
 from typing import Any, Final
 from uuid import uuid4
 
 from conspectus.engine.answer_parts import without_surplus
+from conspectus.engine.answer_writes import log_loss
 from conspectus.engine.context import EngineContext
 from conspectus.errors import ConspectusError
 from conspectus.model.answers import (
-    AnswerLimits,
+    AnswerKind,
     AnswerOptions,
     AnswerPart,
     AnswerRecord,
+    AnswerSummary,
     NewAnswer,
 )
 from conspectus.model.filter_json import filter_from_json, filter_to_json
@@ -31,8 +31,6 @@ from conspectus.text.hashing import content_hash
 UNKNOWN_ORIGIN: Final[tuple[AnswerPart, ...]] = ("prompt", "answer")
 """Parts that may repeat an earlier answer whose documents are not known."""
 
-logger = logging.getLogger(__name__)
-
 
 class AnswerRecorder:
     """Keeps what one person is given."""
@@ -41,19 +39,22 @@ class AnswerRecorder:
         self._context = context
         self._parts = context.parts
         self._person = context.person
+        self._writes = context.core.answer_writes
 
-    def begin(self) -> str:
-        """Return the id of a record to keep; empty if the settings, or chance, say that none is kept.
+    def begin(self, kind: AnswerKind) -> AnswerSummary | None:
+        """Return the beginning of a record; None if the settings, or chance, say that none is kept.
 
-        Nothing is kept of what somebody sees as another person.
+        It is called before texts are read: what changes later is marked. Nothing is kept of what somebody
+        sees as another person.
         """
         settings = self._parts.settings
         if settings.answer_records == "off" or self._person.seen_by is not None:
-            return ""
-        if settings.answer_records == "sampled":
-            is_chosen = secrets.randbelow(100) < settings.answer_sample_percent
-            return str(uuid4()) if is_chosen else ""
-        return str(uuid4())
+            return None
+        if settings.answer_records == "sampled" and secrets.randbelow(100) >= settings.answer_sample_percent:
+            return None
+        return AnswerSummary(
+            str(uuid4()), kind, self._person.id, self._parts.clock(), question="", outcome="no_match"
+        )
 
     async def keep(
         self,
@@ -63,41 +64,40 @@ class AnswerRecorder:
         earlier_answers: Sequence[str] = (),
         has_unknown_texts: bool = False,
     ) -> str:
-        """Keep a record with texts of these documents; return its id, or empty if it could not be kept.
+        """Keep a record with texts of these documents; return its id, or empty if it cannot be kept.
 
         The answer of a model may repeat `earlier_answers` of the conversation: it then has texts of their
         documents. If these are not known, or there are unknown texts, prompt and answer are left out.
         """
-        try:
-            answer = await self._prepare(record, documents, earlier_answers, has_unknown_texts)
-            lighter = without_surplus(answer, self._parts.settings.max_answer_bytes)
-            if lighter is None:
-                logger.info("answer_not_kept reason=%(reason)s", {"reason": "too large"})
-                return ""
-            is_kept = await self._parts.answers.add(lighter, self._limits())
-        except ConspectusError as fault:
-            logger.warning("answer_not_kept reason=%(reason)s", {"reason": fault.code})
+        lighter = without_surplus(record, self._parts.settings.max_answer_bytes)
+        if lighter is None:
+            log_loss("too_large")
             return ""
-        return record.summary.id if is_kept else ""
-
-    def _limits(self) -> AnswerLimits:
-        settings = self._parts.settings
-        since = self._parts.clock() - timedelta(days=settings.answer_days)
-        return AnswerLimits(since, settings.max_answers, settings.max_answers_bytes)
+        try:
+            answer = await self._prepare(lighter, {*documents}, earlier_answers, has_unknown_texts)
+        except ConspectusError as fault:
+            log_loss(fault.code)
+            return ""
+        await self._writes.add(answer)
+        return record.summary.id
 
     async def _prepare(
         self,
         record: AnswerRecord,
-        documents: Iterable[str],
+        documents: set[str],
         earlier_answers: Sequence[str],
         has_unknown_texts: bool,
     ) -> NewAnswer:
         """Return the record with masks, and with the documents of earlier answers."""
         all_documents, digests = {*documents}, [*map(digest_of, earlier_answers)]
-        linked = await self._parts.answers.documents_of(self._person.id, digests) if digests else {}
+        linked: Mapping[str, Sequence[str]] = {}
+        if digests:
+            await self._writes.wait_until_written()
+            linked = await self._parts.answers.documents_of(self._person.id, digests)
         all_documents.update(document for ids in linked.values() for document in ids)
         if has_unknown_texts or linked.keys() < {*digests}:
-            record = replace(record, prompt=(), answer="", left_out=UNKNOWN_ORIGIN)
+            left_out = tuple(dict.fromkeys((*UNKNOWN_ORIGIN, *record.left_out)))
+            record = replace(record, prompt=(), answer="", left_out=left_out)
         digest = digest_of(record.answer) if record.answer else ""
         return NewAnswer(await self._screen(record), tuple(sorted(all_documents)), digest)
 

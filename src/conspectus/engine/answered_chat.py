@@ -8,7 +8,6 @@ from conspectus.deferred import dataclass
 from conspectus.engine.answer_parts import options_of_chat
 from conspectus.model.answers import AnswerCandidate, AnswerRecord, AnswerSummary
 from conspectus.model.chat import ChatRequest, Citations, Failure, Looked
-from conspectus.model.ids import UserId
 from conspectus.model.results import Citation, Message
 from conspectus.text.clean import clean
 
@@ -49,24 +48,19 @@ class AnsweredChat:
         return any(turn.role == "tool" for turn in (*self.request.history, *self.request.since))
 
     def record(
-        self, id: str, user: UserId, model: str, tokenizer: str, end: Citations | Failure
+        self, beginning: AnswerSummary, model: str, tokenizer: str, end: Citations | Failure
     ) -> AnswerRecord:
         """Return the record of the chat, which an event ends."""
         self.has_ended = True
         context, request = self.context, self.request
         citations = end if isinstance(end, Citations) else Citations(())
-        summary = AnswerSummary(
-            id,
-            "chat",
-            user,
-            self.began,
-            question=clean(request.message),
-            collection=request.collection,
-            outcome=context.outcome,
-        )
         return AnswerRecord(
             summary=replace(
-                summary,
+                beginning,
+                created=self.began,
+                question=clean(request.message),
+                collection=request.collection,
+                outcome=context.outcome,
                 passages=len(context.citations),
                 tokens=context.tokens,
                 model=model,

@@ -83,6 +83,8 @@ class AnswerService(Service):
         return record
 
     async def _read_access(self) -> AnswerAccess:
+        """Return what the person may read, when all records of this process are written."""
+        await self._core.answer_writes.wait_until_written()
         since = self._parts.clock() - timedelta(days=self._parts.settings.answer_days)
         return await self._authorized.answer_access(since)
 

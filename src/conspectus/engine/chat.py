@@ -168,11 +168,11 @@ class ChatService(Service):
         match event:
             case Delta():
                 answered.pieces.append(event.text)
-            case Citations() if id := self._recorder.begin():
-                record = answered.record(id, self._person.id, self.model or "", self._tokenizer, event)
+            case Citations() if beginning := self._recorder.begin("chat"):
+                record = answered.record(beginning, self.model or "", self._tokenizer, event)
                 return replace(event, answer=await self._keep_record(answered, record))
-            case Failure() if not answered.has_ended and (id := self._recorder.begin()):
-                record = answered.record(id, self._person.id, self.model or "", self._tokenizer, event)
+            case Failure() if not answered.has_ended and (beginning := self._recorder.begin("chat")):
+                record = answered.record(beginning, self.model or "", self._tokenizer, event)
                 await self._keep_record(answered, record)
         return event
 

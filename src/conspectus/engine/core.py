@@ -1,7 +1,7 @@
 """The open store, shared by the engines of all users."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,6 +14,7 @@ from conspectus.access.reader import AuthorizedReader
 from conspectus.access.sessions import Sessions
 from conspectus.access.sign_ins import SignIns
 from conspectus.access.token_claims import rules_of
+from conspectus.engine.answer_writes import AnswerWrites
 from conspectus.engine.components import EngineComponents
 from conspectus.engine.feedback_cache import FeedbackCache
 from conspectus.engine.long_work import LongWork
@@ -26,6 +27,7 @@ from conspectus.ingest.embedding_backfill import Backfill
 from conspectus.ingest.name_reader import NameReader
 from conspectus.ingest.open_indexes import OpenIndexes
 from conspectus.model.access import LOCAL_OWNER
+from conspectus.model.answers import AnswerLimits, NewAnswer
 from conspectus.model.ids import UserId
 from conspectus.ports.streams import Poster
 from conspectus.ports.web import Fetcher
@@ -95,7 +97,8 @@ class EngineCore:
         self._fetcher: Fetcher | None = None
         self._workers: dict[type[Worker], Worker] = {}
         self._poster: Poster | None = None
-        self.purges = Purges(parts, self.open_indexes)
+        self.answer_writes = AnswerWrites(self._store_answers)
+        self.purges = Purges(parts, self.open_indexes, self.answer_writes)
 
     @cached_property
     def jobs(self) -> "JobWorker":
@@ -128,11 +131,18 @@ class EngineCore:
             self._fetcher = self.parts.work.make_fetcher()
         return self._fetcher
 
+    async def _store_answers(self, new_answers: Sequence[NewAnswer]) -> int:
+        settings = self.parts.settings
+        since = self.parts.clock() - timedelta(days=settings.answer_days)
+        limits = AnswerLimits(since, settings.max_answers, settings.max_answers_bytes)
+        return await self.parts.answers.add(new_answers, limits)
+
     async def close(self) -> None:
         """Stop background work and close every store. Unfinished work continues when the store is next
         opened.
         """
         await self.long_work.close()
+        await self.answer_writes.wait_until_written()
         for worker in self._workers.values():
             await worker.close()
         await self.purges.close()

@@ -367,6 +367,7 @@ class DocumentService(Service):
         quarantined documents is noted in the audit log.
         """
         require_scope(self._person, "write", "write")
+        await self._core.answer_writes.wait_until_written()
         document_ids = [ids] if isinstance(ids, str) else list(ids)
         documents = await self._authorized.documents(document_ids, quarantined=True)
         for document, access in documents:

@@ -23,7 +23,7 @@ from conspectus.engine.windows import WindowPlan, window_budget
 from conspectus.memory.documents import as_of_filter, has_ended, memory_filter, source_remark, validity_remark
 from conspectus.memory.recent_turns import recent
 from conspectus.memory.scopes import applies_in, scope_of
-from conspectus.model.answers import AnswerKind, AnswerSummary
+from conspectus.model.answers import AnswerSummary
 from conspectus.model.filter import And, document_row, matches, with_min_trust
 from conspectus.model.ids import DocumentId
 from conspectus.model.memory import (
@@ -86,6 +86,7 @@ class MemorySearch(Service, checked=False):
 
     async def recall(self, query: MemoryQuery) -> MemoryRetrieval:
         """Return the memories of a scope for a query, best first, each with the parts of its score."""
+        beginning = self._recorder.begin("recall")
         resolved = await self._resolve(query)
         memory_sources, at = resolved.memory_sources, resolved.at
         retrieval = await self._search(resolved, query.limit)
@@ -107,26 +108,11 @@ class MemorySearch(Service, checked=False):
             since=None if query.as_of is None else await memory_sources.since(query.as_of),
             confidence=retrieval.confidence,
         )
-        id = self._recorder.begin()
-        if not id:
+        if beginning is None:
             return recalled
-        summary = self._summary_of(id, "recall", resolved, recalled.outcome)
+        summary = _summary_of(beginning, resolved, recalled.outcome)
         record = record_of_recall(summary, options_of_memory(query), recalled)
         return replace(recalled, answer=await self._recorder.keep(record, documents_of_recall(recalled)))
-
-    def _summary_of(
-        self, id: str, kind: AnswerKind, resolved: ResolvedMemoryQuery, outcome: Outcome
-    ) -> AnswerSummary:
-        """Return the beginning of an answer record."""
-        return AnswerSummary(
-            id,
-            kind,
-            self._person.id,
-            self._parts.clock(),
-            question=clean(resolved.query.query),
-            collection=resolved.memory_sources.access.collection.id,
-            outcome=outcome,
-        )
 
     async def _read_texts(self, hits: Sequence[Hit]) -> Mapping[DocumentId, str]:
         """Return the full texts of hits, most of which are one chunk, without those deleted meanwhile."""
@@ -143,6 +129,7 @@ class MemorySearch(Service, checked=False):
     async def window(self, query: MemoryQuery, max_tokens: int | Budget, form: WindowForm) -> MemoryWindow:
         """Build the window of the next turn: notes, the newest turns, and hits for the query."""
         budget = window_budget(max_tokens, self._parts.settings)
+        beginning = self._recorder.begin("window")
         resolved = await self._resolve(query)
         at = resolved.at
         fixed_part = await self._read_fixed_part(resolved, budget)
@@ -158,9 +145,8 @@ class MemorySearch(Service, checked=False):
         previous = await self._previous(form.previous, resolved, fixed_hits) if form.previous else None
         window_plan = WindowPlan(options=WindowOptions(previous=previous))
         window = await self._searcher.fill_window(search, budget, form, window_plan)
-        id = self._recorder.begin()
-        if id:
-            summary = self._summary_of(id, "window", resolved, window.outcome)
+        if beginning is not None:
+            summary = _summary_of(beginning, resolved, window.outcome)
             record = record_of_window(summary, options_of_memory(query, budget, form), window)
             kept_id = await self._recorder.keep(record, documents_of_window(window))
             window = replace(window, answer=kept_id)
@@ -323,6 +309,12 @@ async def _notes_at(
             if was_known and version.kind == "note":
                 past_notes.append(version)
     return past_notes
+
+
+def _summary_of(beginning: AnswerSummary, resolved: ResolvedMemoryQuery, outcome: Outcome) -> AnswerSummary:
+    """Return the summary of an answer record."""
+    collection = resolved.memory_sources.access.collection.id
+    return replace(beginning, question=clean(resolved.query.query), collection=collection, outcome=outcome)
 
 
 def _to_memory_hit(memory: Memory, hit: Hit, at: datetime, *, is_recent: bool) -> MemoryHit:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+from conspectus.engine.answer_writes import AnswerWrites
 from conspectus.engine.components import EngineComponents
 from conspectus.errors import ConspectusError, StorageBusy
 from conspectus.ingest.maintenance import purge
@@ -25,11 +26,14 @@ logger = logging.getLogger(__name__)
 class Purges:
     """The purges of a store. Unfinished ones are rows of the records, which outlive this process."""
 
-    def __init__(self, parts: EngineComponents, open_indexes: OpenIndexes) -> None:
+    def __init__(
+        self, parts: EngineComponents, open_indexes: OpenIndexes, answer_writes: AnswerWrites
+    ) -> None:
         self._records = parts.records
         self._indexes = parts.indexes
         self._turns = parts.turns
         self._open_indexes = open_indexes
+        self._answer_writes = answer_writes
         self.max_wait_seconds = MAX_WAIT_SECONDS
         self._attempts: set[asyncio.Task[bool]] = set()
         self._finishing: asyncio.Task[None] | None = None
@@ -102,5 +106,6 @@ class Purges:
         return False
 
     async def _purge(self, *, waits: bool = True) -> None:
+        await self._answer_writes.wait_until_written()
         sweep, stop_builds = self._indexes.sweep, self._indexes.stop_builds
         await purge(self._records, self._open_indexes, sweep=sweep, stop_builds=stop_builds, waits=waits)

@@ -26,7 +26,7 @@ from conspectus.engine.windows import WindowPlan, window_budget
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.model.access import AuditEntry, Role
 from conspectus.model.annotations import Example, Range
-from conspectus.model.answers import AnswerSummary
+from conspectus.model.answers import AnswerRecord, AnswerSummary
 from conspectus.model.filter import EVERYTHING, names_texts
 from conspectus.model.ids import CollectionId, UserId
 from conspectus.model.parameters import (
@@ -119,38 +119,32 @@ class SearchService(Service):
         The options are the fields of Query and WindowForm. Unless `limit` is given, as many hits are
         retrieved as it takes to fill the budget.
         """
+        beginning = self._recorder.begin("window")
         retrieval, window = await self._searcher.window(query, max_tokens, options)
-        return await self._keep_answer(window, retrieval.hits, query, max_tokens, options)
+        if beginning is None:
+            return window
+        record = self._record_of(beginning, window, query, max_tokens, options)
+        documents = documents_of_window(window, retrieval.hits)
+        return replace(window, answer=await self._recorder.keep(record, documents))
 
-    async def _keep_answer(
+    def _record_of(
         self,
+        summary: AnswerSummary,
         window: ContextWindow,
-        hits: Sequence[Hit],
         query: str | Query,
         max_tokens: WindowTokens,
         options: QueryWindowOptions,
-    ) -> ContextWindow:
-        """Return the window with the id of its answer record, if one is kept."""
-        id = self._recorder.begin()
-        if not id:
-            return window
+    ) -> AnswerRecord:
+        """Return the answer record of a window."""
         settings = self._parts.settings
         form, query_options = window_form(options, QueryOptions)
         index_query = check_query(query, query_options, settings)
-        summary = AnswerSummary(
-            id,
-            "window",
-            self._person.id,
-            self._parts.clock(),
-            question=window.query,
-            collection=index_query.collection,
-            outcome=window.outcome,
+        summary = replace(
+            summary, question=window.query, collection=index_query.collection, outcome=window.outcome
         )
         limit = index_query.limit if "limit" in query_options else None
         budget = window_budget(max_tokens, settings)
-        answer_options = options_of_query(index_query, budget, form, limit=limit)
-        record = record_of_window(summary, answer_options, window)
-        return replace(window, answer=await self._recorder.keep(record, documents_of_window(window, hits)))
+        return record_of_window(summary, options_of_query(index_query, budget, form, limit=limit), window)
 
     async def explain(
         self,

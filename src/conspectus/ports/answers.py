@@ -21,8 +21,11 @@ class AnswerStore(Protocol):
     deletes records with texts that a document of the purged collections has no more.
     """
 
-    async def add(self, answer: NewAnswer, limits: AnswerLimits) -> bool:
-        """Store a record, and delete those beyond the limits; whether all of its documents still exist."""
+    async def add(self, new_answers: Sequence[NewAnswer], limits: AnswerLimits) -> int:
+        """Store records, and delete those beyond the limits.
+
+        A record of a deleted document is left out. Returns the number of the others.
+        """
 
     async def get(self, answer: str, access: AnswerAccess) -> AnswerRecord | None:
         """The record of that id; None if the person may not read it."""

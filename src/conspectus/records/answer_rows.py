@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from conspectus.model.answers import (
     AnswerCandidate,
@@ -19,20 +19,25 @@ from conspectus.model.memory import Scope
 from conspectus.model.results import Citation, Message
 from conspectus.text.times import from_microseconds, to_microseconds
 
-_NAMES_OF_DOCUMENTS = ("source", "key", "title")
-"""Fields of a candidate that are not stored, so that they are those of now."""
+AnswerRow: TypeAlias = tuple[dict[str, Any], Sequence[str]]
+"""The columns of a record, and the ids of its documents."""
 
 
-def row_of(answer: NewAnswer) -> dict[str, Any]:
+def rows_of(new_answers: Sequence[NewAnswer]) -> list[AnswerRow]:
+    """Return records as rows."""
+    return [(_columns_of(answer), sorted({*answer.documents})) for answer in new_answers]
+
+
+def _columns_of(answer: NewAnswer) -> dict[str, Any]:
     """Return a record as columns, with its size in bytes."""
     record, summary = answer.record, answer.record.summary
     texts = {
         "question": summary.question,
         "options": _to_json(_options_json(record.options)),
         "window": record.text,
-        "citations": _to_json([asdict(citation) for citation in record.citations]),
+        "citations": _to_json([_fields_of(citation) for citation in record.citations]),
         "candidates": _to_json([_candidate_json(candidate) for candidate in record.candidates]),
-        "prompt": _to_json([asdict(message) for message in record.prompt]),
+        "prompt": _to_json([_fields_of(message) for message in record.prompt]),
         "answer": record.answer,
     }
     return {
@@ -42,6 +47,7 @@ def row_of(answer: NewAnswer) -> dict[str, Any]:
         "collection": summary.collection,
         "created": to_microseconds(summary.created),
         "bytes": sum(len(text.encode()) for text in texts.values()),
+        "documents": len({*answer.documents}),
         "outcome": summary.outcome,
         "passages": summary.passages,
         "tokens": summary.tokens,
@@ -117,11 +123,24 @@ def _to_options(stored: Mapping[str, Any]) -> AnswerOptions:
     return AnswerOptions(**{**stored, **converted})
 
 
+def _fields_of(part: Citation | Message) -> dict[str, Any]:
+    """Return the fields of a flat dataclass. `asdict` copies each value, and takes ten times as long."""
+    return {field.name: getattr(part, field.name) for field in fields(part)}
+
+
 def _candidate_json(candidate: AnswerCandidate) -> dict[str, Any]:
-    stored = asdict(candidate)
-    for name in _NAMES_OF_DOCUMENTS:
-        del stored[name]
-    return {**stored, "parts": dict(candidate.parts), "score": round(candidate.score, 6)}
+    """Return what is stored of a candidate: the names of its document are those of now."""
+    return {
+        "rank": candidate.rank,
+        "chunk": candidate.chunk,
+        "document": candidate.document,
+        "start": candidate.start,
+        "end": candidate.end,
+        "score": round(candidate.score, 6),
+        "parts": {name: round(part, 6) for name, part in candidate.parts.items()},
+        "status": candidate.status,
+        "tokens": candidate.tokens,
+    }
 
 
 def _with_names(candidate: AnswerCandidate, names: Mapping[str, Any]) -> AnswerCandidate:

@@ -1,9 +1,21 @@
 """Answer records: windows, recalls and chats that were given, with the documents whose texts they have."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, func, insert, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+)
 
 from conspectus.model.answers import (
     AnswerAccess,
@@ -15,13 +27,13 @@ from conspectus.model.answers import (
 )
 from conspectus.model.ids import CollectionId, DocumentId, UserId
 from conspectus.model.query import EVERYWHERE
-from conspectus.records.answer_rows import candidates_of, row_of, to_record, to_summary
+from conspectus.records.answer_rows import AnswerRow, candidates_of, rows_of, to_record, to_summary
 from conspectus.records.core.dialects import json_list, json_list_param
 from conspectus.records.core.pages import newest_page
-from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks, insert_rows
+from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks
 from conspectus.records.core.store_methods import SqlStore, reading, writing
 from conspectus.records.tables.answers import answer_documents, answers
-from conspectus.records.tables.core import QUARANTINED, documents
+from conspectus.records.tables.core import QUARANTINED, Number, String, documents
 from conspectus.text.times import to_microseconds
 
 ANSWERS_LOCK: Final = "answers"
@@ -50,8 +62,22 @@ _SUMMARY_COLUMNS = tuple(
         "failure",
     )
 )  # fmt: skip
-_STORED_DOCUMENTS = select(documents.c.number, documents.c.id, documents.c.fingerprint).where(
-    documents.c.id.in_(IDS)
+CHANGED_SINCE: Final = ""
+"""Fingerprint of a document that changed after the question was asked: the record has its earlier text."""
+_LINK_DOCUMENTS = (
+    insert(answer_documents)
+    .from_select(
+        ["answer", "document", "fingerprint"],
+        select(
+            bindparam("answer", type_=String),
+            documents.c.number,
+            case(
+                (documents.c.updated > bindparam("asked", type_=Number), CHANGED_SINCE),
+                else_=documents.c.fingerprint,
+            ),
+        ).where(documents.c.id.in_(json_list_param("linked"))),
+    )
+    .execution_options(preserve_rowcount=True)
 )
 _CHANGED = (
     select(documents.c.id)
@@ -80,20 +106,17 @@ Nobody can read it, and a purge deletes it.
 """
 
 
-def _add(connection: Connection, answer: NewAnswer, limits: AnswerLimits) -> bool:
-    """Store a record, and delete those beyond the limits; return False if a document of it is gone."""
-    stored = list(fetch_in_blocks(connection, _STORED_DOCUMENTS, set(answer.documents)))
-    if len(stored) < len(set(answer.documents)):
-        return False
-    row = row_of(answer)
-    connection.execute(insert(answers), {**row, "documents": len(stored)})
-    links = [
-        {"answer": row["id"], "document": document.number, "fingerprint": document.fingerprint}
-        for document in stored
-    ]
-    insert_rows(connection, answer_documents, links)
+def _add_rows(connection: Connection, rows: Sequence[AnswerRow], limits: AnswerLimits) -> int:
+    """Store records without those of deleted documents, and delete those beyond the limits."""
+    incomplete: list[str] = []
+    for columns, linked in rows:
+        connection.execute(insert(answers), columns)
+        links = {"answer": columns["id"], "asked": columns["created"], "linked": json_list(linked)}
+        if linked and connection.execute(_LINK_DOCUMENTS, links).rowcount < len(linked):
+            incomplete.append(columns["id"])
+    execute_in_blocks(connection, delete(answers).where(answers.c.id.in_(IDS)), incomplete)
     _delete_beyond(connection, limits)
-    return True
+    return len(rows) - len(incomplete)
 
 
 def _delete_beyond(connection: Connection, limits: AnswerLimits) -> None:
@@ -215,8 +238,11 @@ def erase_outdated_answers(connection: Connection, purged: Sequence[CollectionId
 class SqlAnswers(SqlStore):
     """The methods of the port `AnswerStore`, each as one transaction; see the port for their docs."""
 
-    add = writing(_add, locks=lambda answer, limits: {ANSWERS_LOCK})
+    _add_rows = writing(_add_rows, locks=lambda rows, limits: {ANSWERS_LOCK})
     get = reading(_get)
     list = reading(_list)
     delete = writing(_delete, locks=lambda answer: {ANSWERS_LOCK})
     documents_of = reading(_documents_of)
+
+    async def add(self, new_answers: Sequence[NewAnswer], limits: AnswerLimits) -> int:
+        return await self._add_rows(await asyncio.to_thread(rows_of, new_answers), limits)
