@@ -280,6 +280,15 @@ class ForbiddenAddress(FetchFailed):
         super().__init__(url, "leads to an address that is not public; the operator can allow it")
 
 
+class AccessLost(ConspectusError):
+    """The remote of a connection refuses access, so that its documents are hidden until a sync succeeds."""
+
+    code = "access_lost"
+
+    def __init__(self, refusal: object) -> None:
+        super().__init__(f"{refusal}; give the connection access or other credentials, and sync it again")
+
+
 class Overloaded(ConspectusError):
     """The server is overloaded; `what` names the limit, `retry_after` is in seconds."""
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -333,6 +333,35 @@ class AccountsContract:
         assert await accounts.list_unreadable_sources(WIKI, BEN) == both
         with pytest.raises(NotFound):
             await accounts.mirror_source(SourceId("missing"), "mail", [])
+
+    async def test_each_change_of_who_reads_mirrored_sources_has_a_version(
+        self, accounts: Accounts, catalog: Catalog, peopled: None
+    ) -> None:
+        """What was read at a version is true until there is another one; 0 says that nothing is mirrored."""
+        assert await accounts.viewers_version(WIKI) == 0
+        drafts = replace(notes("drafts", WIKI), id=DRAFTS)
+        changes: list[Callable[[], Awaitable[object]]] = [
+            partial(accounts.mirror_source, PAGES, "mail", ["group:all"]),
+            partial(accounts.mirror_source, PAGES, "mail", ["group:all", "ann"]),
+            partial(accounts.put_remote_members, "mail", {"group:all": ["ben"]}),
+            partial(accounts.put_remote_members, "mail", {}, groups={"group:others"}),
+            partial(accounts.map_remote_person, "mail", RemotePerson("ben", BEN), created=NOON),
+            partial(accounts.map_remote_person, "mail", RemotePerson("ben"), created=NOON),
+            partial(catalog.put_source, drafts),
+            partial(accounts.hide_sources, [DRAFTS], since=NOON),
+            partial(accounts.mirror_source, DRAFTS, "mail", ["ann"]),
+            partial(accounts.put_remote_members, "mail", {"group:all": ["ann"]}),
+            partial(accounts.forget_remote, "mail"),
+            partial(catalog.delete_source, DRAFTS),
+        ]
+        version = 0
+        for change in changes:
+            await change()
+            former, version = version, await accounts.viewers_version(WIKI)
+            assert version not in {0, former}
+        assert await accounts.viewers_version(DIARY) == 0
+        await catalog.delete_source(PAGES)
+        assert await accounts.viewers_version(WIKI) == 0
 
     async def test_groups_that_a_whole_list_does_not_name_have_no_members(
         self, accounts: Accounts, peopled: None

@@ -113,6 +113,8 @@ async def test_a_remote_that_refuses_hides_its_pages_until_it_answers(
     assert [await sees(engine) for engine in engines] == [True, True, True]
     connection = await scene.close_wiki(answer)
     assert (connection.state, connection.access) == ("error", "lost")
+    [job] = (await scene.owner.jobs.list(collection="shared", limit=1)).jobs
+    assert (job.state, job.code, job.error) == ("failed", "access_lost", connection.error)
     assert [await sees(engine) for engine in engines] == [True, False, False]
     again = await scene.sync()
     assert again.access_since == connection.access_since

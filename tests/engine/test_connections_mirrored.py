@@ -109,6 +109,14 @@ async def test_pages_are_found_by_key_where_there_are_many_sources(scene: Scene,
     assert (await keys_for(scene.ann), await keys_for(scene.ben)) == ({"list"}, {"plan"})
 
 
+async def test_a_collection_without_mirrored_sources_asks_for_no_viewers(scene: Scene) -> None:
+    await scene.owner.documents.add([NewDocument("A lantern of its own.", key="own")], collection="team")
+    await scene.owner.connections.delete("office", collection="team", delete=True)
+    [collection] = await scene.owner.collections.list()
+    assert not collection.mirrors
+    assert await keys_for(scene.owner) == await keys_for(scene.ben) == {"own"}
+
+
 async def test_local_roles_are_needed_too(scene: Scene) -> None:
     users = {user.name: user.id for user in await scene.owner.people.list_users()}
     await scene.owner.access.revoke("team", Principal("user", users["ann"]))

@@ -321,6 +321,20 @@ class MemoryAccounts(Accounts):
         collection = self._catalog.collections[self._catalog.sources[source].collection]
         self._catalog.collections[collection.id] = replace(collection, mirrors=True)
 
+    async def viewers_version(self, collection: CollectionId) -> int:
+        stored = self._catalog.sources
+        mirrored = {source for source in self._viewers if self._exists(source)}
+        if not any(stored[source].collection == collection for source in mirrored):
+            return 0
+        state = (
+            sorted(stored),
+            sorted((source, remote, *sorted(names)) for source, (remote, names) in self._viewers.items()),
+            sorted(self._remote_members.items()),
+            sorted(self._remote_people.items()),
+            sorted(self._hidden.items()),
+        )
+        return hash(repr(state)) & (1 << 62) - 1 or 1
+
     async def list_mirrored_sources(self, remote: str) -> Mapping[SourceId, frozenset[str]]:
         stored = self._viewers.items()
         return {source: viewers for source, (by, viewers) in stored if by == remote and self._exists(source)}

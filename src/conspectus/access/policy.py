@@ -97,6 +97,8 @@ def visible(access: Access) -> Filter:
     """
     if access.is_whole:
         return EVERYTHING
+    if access.readable is not None:
+        return access.readable
     return In("source", tuple(sorted(access.sources))) if access.sources else Or()
 
 
@@ -113,9 +115,7 @@ def restrict_filter(access: Access, where: Filter) -> Filter:
 
 def select_counted_sources(access: Access, where: Filter) -> tuple[SourceId, ...]:
     """Return the sources whose term frequencies count: those in the filter that the person may read."""
-    named = bound(where)
-    within = named if named is None else bound(restrict_filter(access, where))
-    return tuple(sorted(within or ()))
+    return tuple(sorted(source for source in bound(where) or () if can_see_source(access, source)))
 
 
 def among(sources: Iterable[SourceId]) -> Filter:

@@ -20,8 +20,8 @@ from conspectus.access.policy import (
     restrict_filter,
     role_on,
     select_counted_sources,
-    without_hidden,
 )
+from conspectus.access.readable_sources import ReadableSources
 from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role, Scope, User
@@ -93,12 +93,20 @@ class CollectionAccess:
 class AuthorizedReader:
     """Everything that one person may read."""
 
-    def __init__(self, person: Person, records: Records, accounts: Accounts, clock: Clock) -> None:
+    def __init__(
+        self,
+        person: Person,
+        records: Records,
+        accounts: Accounts,
+        clock: Clock,
+        readable: ReadableSources | None = None,
+    ) -> None:
         self.person = person
         self._everything = records
         self._records = records if person.syncs else records.visible_to(person.id)
         self._accounts = accounts
         self._clock = clock
+        self._readable = readable or ReadableSources(records, accounts, clock)
 
     def qualify_name(self, name: str) -> str:
         """Return the full name of a collection that this person creates."""
@@ -578,14 +586,4 @@ class AuthorizedReader:
 
     async def _roles(self, collection: Collection, grants: Sequence[Grant]) -> Access:
         roles = access_of(self.person, collection, grants)
-        if not can_see(roles):
-            return roles
-        is_manager = includes_role(roles.collection, "manager")
-        hidden = [] if is_manager else await self.list_hidden_sources(collection.id)
-        unreadable = await self.list_unreadable_sources(collection, self.person.id)
-        if self.person.seen_by is not None:
-            unreadable += await self.list_unreadable_sources(collection, self.person.seen_by)
-        if not hidden and not unreadable:
-            return roles
-        sources = await self._everything.sources(collection.id)
-        return without_hidden(roles, [source.id for source in sources], hidden, unreadable)
+        return await self._readable.restrict(self.person, collection, roles) if can_see(roles) else roles

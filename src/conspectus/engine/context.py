@@ -44,7 +44,9 @@ class EngineContext:
         self.core = core
         self.parts = core.parts
         self.person = person
-        self.authorized = AuthorizedReader(person, core.records, core.parts.accounts, core.parts.clock)
+        self.authorized = AuthorizedReader(
+            person, core.records, core.parts.accounts, core.parts.clock, core.readable_sources
+        )
         self.writer = SourceWriter(core.parts, person, self.authorized)
         is_open = core.parts.settings.user_directory == "open"
         self.directory = Directory(person, core.parts.accounts, is_open=is_open)

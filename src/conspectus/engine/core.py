@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 from conspectus.access.browser_sign_ins import BrowserSignIns
 from conspectus.access.invitations import Invitations
 from conspectus.access.keys import Keys
+from conspectus.access.readable_sources import ReadableSources
 from conspectus.access.reader import AuthorizedReader
 from conspectus.access.sessions import Sessions
 from conspectus.access.sign_ins import SignIns
@@ -80,6 +81,7 @@ class EngineCore:
                 ).choose_scopes,
             )
         )
+        self.readable_sources = ReadableSources(parts.records, parts.accounts, parts.clock)
         self.versions = VersionCache(parts.memories)
         self.feedback = FeedbackCache(parts.feedback)
         self.missing_vectors = MissingVectors(parts.records)

@@ -18,6 +18,7 @@ from conspectus.engine.credentials import ConnectionCredentials, mask_credential
 from conspectus.engine.documents import DocumentService, ImportCaptions
 from conspectus.engine.service import Service
 from conspectus.errors import (
+    AccessLost,
     Conflict,
     ConspectusError,
     FetchFailed,
@@ -225,11 +226,14 @@ class JobHandlers(Service, checked=False):
             await self._finish_embedding(job)
             state = "complete"
         except ConspectusError as fault:
-            reason = mask_report(self._parts.settings.sensitive, str(fault), job.collection)
+            is_remote_fault = isinstance(fault, FetchFailed) and not isinstance(fault, ForbiddenAddress)
+            is_refusal = isinstance(fault, FetchFailed) and is_remote_fault and fault.refused
+            reported = AccessLost(fault) if is_refusal else fault
+            reason = mask_report(self._parts.settings.sensitive, str(reported), job.collection)
             state, error = "error", reason[:MAX_MESSAGE_CHARACTERS]
-            if isinstance(fault, FetchFailed) and not isinstance(fault, ForbiddenAddress):
-                await store.hide("lost" if fault.refused else "unreachable")
-            raise
+            if is_remote_fault:
+                await store.hide("lost" if is_refusal else "unreachable")
+            raise reported from fault.__cause__
         finally:
             await store.update(state=state, error=error, last_run=self._parts.clock())
         return _sync_outcome(report)

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, get_args
 from conspectus.deferred import dataclass
 from conspectus.model.annotations import Example
 from conspectus.model.checks import Checked
+from conspectus.model.filter import In
 from conspectus.model.ids import LOCAL, NOBODY, CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.model.parameters import AskedQuery, PersonName, StoredCollection, StoredId, StoredSource
 from conspectus.model.trust import Origin
@@ -280,11 +281,13 @@ class Access:
     """The roles of a person in a collection: on all of it, and on single sources.
 
     `hidden` sources cannot be read, whatever the role on the collection; `sources` names all others then.
+    `readable` is the filter for `sources`, if they are many.
     """
 
     collection: Role | None
     sources: Mapping[SourceId, Role] = field(default_factory=dict)
     hidden: frozenset[SourceId] = frozenset()
+    readable: In | None = field(default=None, compare=False)
 
     @property
     def is_whole(self) -> bool:

@@ -20,7 +20,9 @@ instant without a zone, or a path that starts with the word `metadata`.
 `from` is included, `to` is not, and either may be missing. Instants are written {"time": "ISO 8601"}.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, assert_never, get_args
 
@@ -82,10 +84,18 @@ class Eq(Comparison):
 
 @dataclass(frozen=True, slots=True)
 class In(Comparison):
-    """The value equals one of `values`; with none, nothing matches."""
+    """The value equals one of `values`; with none, nothing matches.
+
+    Many values have a `digest`, which stands for them where the condition is shown; see `among_sources`.
+    """
 
     field: Field
     values: tuple[Scalar, ...]
+    digest: str = ""
+
+    def __repr__(self) -> str:
+        """Return the digest in place of many values."""
+        return f"In(field={self.field!r}, values={self.digest or self.values!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +204,26 @@ def holds(leaf: Leaf, value: object) -> bool:
         case Eq():
             return _equal(value, leaf.value)
         case In():
-            return any(_equal(value, expected) for expected in leaf.values)
+            return _is_among(value, leaf)
         case Between():
             above = leaf.low is None or _order(value, leaf.low) in {0, 1}
             return above and (leaf.high is None or _order(value, leaf.high) == -1)
         case _:
             assert_never(leaf)
+
+
+def among_sources(sources: Iterable[str]) -> In:
+    """Return the condition for any number of sources, which is shown by the digest of their ids."""
+    ids = tuple(sorted(sources))
+    digest = hashlib.sha256("".join(f"{len(id)} {id}" for id in ids).encode()).hexdigest()
+    return In("source", ids, digest)
+
+
+def _is_among(value: object, leaf: In) -> bool:
+    if leaf.digest:
+        position = bisect_left(leaf.values, value) if isinstance(value, str) else len(leaf.values)
+        return leaf.values[position : position + 1] == (value,)
+    return any(_equal(value, expected) for expected in leaf.values)
 
 
 def document_row(document: Document, position: int | None = None) -> Row:

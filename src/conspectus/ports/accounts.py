@@ -133,6 +133,12 @@ class Accounts(Protocol):
     async def mirror_source(self, source: SourceId, remote: str, viewers: Sequence[str]) -> None:
         """Let only these viewers at the remote of a connection read a source. Raises NotFound."""
 
+    async def viewers_version(self, collection: CollectionId) -> int:
+        """A number that changes with whatever says who reads mirrored sources of a collection.
+
+        That is viewers, members, mapped people, hidden sources, and sources themselves. 0: none is mirrored.
+        """
+
     async def list_mirrored_sources(self, remote: str) -> Mapping[SourceId, frozenset[str]]:
         """The viewers of each source that the remote of a connection mirrors."""
 

@@ -11,7 +11,7 @@ from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.records import Receipt
 from conspectus.records.answers import forget_answers, forget_answers_of_collection
 from conspectus.records.core.changes import ChangeRange, append
-from conspectus.records.core.collections import state
+from conspectus.records.core.collections import renew_viewers_version, state
 from conspectus.records.core.outdated_summaries import forget_summaries
 from conspectus.records.core.statements import IDS, blocks, execute_in_blocks, fetch_in_blocks
 from conspectus.records.graph.deletion import forget_edges
@@ -104,8 +104,11 @@ def _delete(
 def delete_source(connection: Connection, source: SourceId) -> Receipt:
     document_ids = connection.execute(select(documents.c.id).where(documents.c.source == source)).scalars()
     receipt = delete_documents(connection, list(document_ids))
-    if not connection.execute(delete(sources).where(sources.c.id == source)).rowcount:
+    removed = delete(sources).where(sources.c.id == source).returning(sources.c.collection)
+    collection = connection.execute(removed).scalar()
+    if collection is None:
         raise NotFound("source", source)
+    renew_viewers_version(connection, collections.c.id == collection, collections.c.mirrors != 0)
     return receipt
 
 

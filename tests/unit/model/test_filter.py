@@ -19,6 +19,7 @@ from conspectus.model.filter import (
     Not,
     Or,
     Overlaps,
+    among_sources,
     document_row,
     leaves,
     matches,
@@ -260,3 +261,12 @@ def test_the_leaves_of_a_filter_come_in_its_order() -> None:
 )
 def test_a_filter_names_texts_by_document_or_thread(condition: Filter, is_named: bool) -> None:
     assert names_texts(condition) is is_named
+
+
+def test_many_sources_are_shown_by_their_digest() -> None:
+    sources = among_sources(["b", "a"])
+    assert sources.values == ("a", "b")
+    assert repr(sources) == repr(among_sources(["a", "b"]))
+    assert repr(sources) not in {repr(among_sources(["ab"])), repr(In("source", ("a", "b")))}
+    rows = [{"source": source} for source in ("a", "b", "aa", "c", None, 1)]
+    assert [matches(sources, row) for row in rows] == [True, True, False, False, False, False]

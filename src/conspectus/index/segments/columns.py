@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from conspectus.index.changes import merge_ranges
 from conspectus.index.filter_terms import comparable, encode_text, entries, path_name
 from conspectus.index.segments.kernels import KERNELS
+from conspectus.index.segments.recent_results import RecentResults
 from conspectus.model.filter import (
     And,
     Between,
@@ -45,6 +46,8 @@ Codes: TypeAlias = tuple[int, int]
 Bytes: TypeAlias = NDArray[np.uint8]
 Mask: TypeAlias = NDArray[np.bool_]
 
+MAX_CACHED_MASKS = 64
+"""Number of sets of sources of which the rows are cached for a segment."""
 NO_INSTANT = np.iinfo(np.int64).min
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _TYPES = ("whole", "number", "text", "moment", "other")
@@ -388,6 +391,7 @@ class Columns:
         self._starts = arrays["runs.start"]
         self._rows = arrays["runs.rows"]
         self._occurred = arrays["occurred.start"], arrays["occurred.end"]
+        self._masks_of_sources = RecentResults[str, Mask](MAX_CACHED_MASKS)
 
     def mask(self, condition: Filter) -> Mask:
         """Return a mask of the rows that match the filter."""
@@ -403,6 +407,8 @@ class Columns:
             case Exists():
                 first, end = self._runs(condition.field)
                 return self._rows_of_runs([(first, end)])
+            case In() if condition.digest:
+                return self._masks_of_sources.get(condition.digest, lambda: self._compare(condition))
             case Eq() | In() | Between():
                 return self._compare(condition)
             case _:

@@ -1,15 +1,13 @@
 """A segment: an immutable part of the index, and its view without dead rows."""
 
 from array import array
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +22,7 @@ from conspectus.index.segments.kernels import KERNELS, as_arrays
 from conspectus.index.segments.manifest import convert_decoding_errors, map_file, open_folder, write_folder
 from conspectus.index.segments.merge import Merger
 from conspectus.index.segments.postings import Postings, PostingWriter, SegmentTerms
+from conspectus.index.segments.recent_results import RecentResults
 from conspectus.model.filter import EVERYTHING, Exists, Filter, In
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Floats, Ids, Vectors
@@ -214,30 +213,6 @@ _MAX_PERMISSIONS, _MAX_SOURCES = 16, 64
 """Number of filters, and of sets of sources, whose rows are cached for a segment."""
 _MAX_COUNTS = 10_000
 """Number of document frequencies that are cached for a set of sources."""
-_Key = TypeVar("_Key")
-_Result = TypeVar("_Result")
-
-
-class _RecentResults(Generic[_Key, _Result]):
-    """A small cache of the last results by key."""
-
-    def __init__(self, maximum: int) -> None:
-        self._maximum = maximum
-        self._results: OrderedDict[_Key, _Result] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, key: _Key, compute: Callable[[], _Result]) -> _Result:
-        """Return the cached result of the key, computed if it is missing."""
-        with self._lock:
-            if key in self._results:
-                self._results.move_to_end(key)
-                return self._results[key]
-        fresh = compute()
-        with self._lock:
-            self._results[key] = fresh
-            if len(self._results) > self._maximum:
-                self._results.popitem(last=False)
-        return fresh
 
 
 class SourceRows:
@@ -281,8 +256,8 @@ class SegmentView:
         lost = segment.postings.lengths[self._dead_rows].sum(dtype=np.int64)
         self.live = len(segment) - len(self._dead_rows)
         self.length = segment.postings.length - int(lost)
-        self._permissions = _RecentResults[str, Permission](_MAX_PERMISSIONS)
-        self._sources = _RecentResults[tuple[str, ...], SourceRows](_MAX_SOURCES)
+        self._permissions = RecentResults[str, Permission](_MAX_PERMISSIONS)
+        self._sources = RecentResults[tuple[str, ...], SourceRows](_MAX_SOURCES)
 
     @property
     def vector_count(self) -> int:

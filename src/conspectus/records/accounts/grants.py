@@ -12,7 +12,7 @@ from conspectus.model.access import Grant, Principal
 from conspectus.model.ids import CollectionId, SourceId, UserId
 from conspectus.records.accounts.audit import Change, note_change
 from conspectus.records.accounts.users import require_principal
-from conspectus.records.core.collections import state
+from conspectus.records.core.collections import renew_viewers_version, state
 from conspectus.records.core.lock_names import Locks, row_lock
 from conspectus.records.tables.core import (
     account_changes,
@@ -103,6 +103,8 @@ def list_hidden_sources(connection: Connection, collection: CollectionId) -> Map
 def hide_sources(connection: Connection, ids: Sequence[SourceId], *, since: datetime | None) -> None:
     instant = None if since is None else to_microseconds(since)
     connection.execute(update(sources).where(sources.c.id.in_(ids)).values(hidden_from=instant))
+    hidden = select(sources.c.collection).where(sources.c.id.in_(ids))
+    renew_viewers_version(connection, collections.c.id.in_(hidden), collections.c.mirrors != 0)
 
 
 def _to_grant(row: Row[*tuple[Any, ...]]) -> Grant:

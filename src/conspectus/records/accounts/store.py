@@ -70,6 +70,7 @@ from conspectus.records.accounts.viewers import (
     mirror_source,
     put_remote_members,
 )
+from conspectus.records.core.collections import viewers_version
 from conspectus.records.core.lock_names import name_lock, row_lock
 from conspectus.records.core.store_methods import SqlStore, cached, reading, writing
 from conspectus.records.tables.core import (
@@ -117,6 +118,7 @@ class SqlAccounts(SqlStore):
     list_hidden_sources = cached(list_hidden_sources, single=True)
     hide_sources = writing(hide_sources, locks=lambda names, **_: {row_lock(sources, name) for name in names})
     mirror_source = writing(mirror_source, rows=sources, locks=lambda source, *_: {row_lock(sources, source)})
+    viewers_version = cached(viewers_version, single=True)
     list_mirrored_sources = reading(list_mirrored_sources)
     list_unreadable_sources = cached(list_unreadable_sources, single=True)
     put_remote_members = writing(

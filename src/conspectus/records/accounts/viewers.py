@@ -10,6 +10,7 @@ from conspectus.model.ids import CollectionId, SourceId, UserId
 from conspectus.model.viewers import EVERYONE, RemotePerson
 from conspectus.records.accounts.audit import Change, note_change
 from conspectus.records.accounts.users import user_by_id
+from conspectus.records.core.collections import renew_viewers_version
 from conspectus.records.tables.core import collections, remote_members, remote_people, source_viewers, sources
 from conspectus.text.times import to_microseconds
 
@@ -20,8 +21,7 @@ def mirror_source(connection: Connection, source: SourceId, remote: str, viewers
     if not connection.execute(update(sources).where(same).values(mirrored=remote)).rowcount:
         raise NotFound("source", source)
     collection = select(sources.c.collection).where(same).scalar_subquery()
-    unmarked = collections.c.id == collection, collections.c.mirrors == 0
-    connection.execute(update(collections).where(*unmarked).values(mirrors=1))
+    renew_viewers_version(connection, collections.c.id == collection)
     connection.execute(delete(source_viewers).where(source_viewers.c.source == source))
     if viewers:
         connection.execute(
@@ -90,6 +90,7 @@ def put_remote_members(
     ]
     if rows:
         connection.execute(insert(remote_members), rows)
+    _renew_version(connection, remote)
 
 
 def list_remote_people(connection: Connection, remote: str) -> Sequence[RemotePerson]:
@@ -115,6 +116,7 @@ def map_remote_person(
         user_by_id(connection, person.user)
         row = {"connection": remote, "name": person.name, "user": person.user}
         connection.execute(insert(remote_people), {**row, "created": to_microseconds(created)})
+    _renew_version(connection, remote)
     note_change(connection, change)
 
 
@@ -122,3 +124,9 @@ def forget_remote(connection: Connection, remote: str) -> None:
     """Delete the people and groups of a remote; what it mirrors is then read by nobody."""
     for table in (remote_members, remote_people):
         connection.execute(delete(table).where(table.c.connection == remote))
+    _renew_version(connection, remote)
+
+
+def _renew_version(connection: Connection, remote: str) -> None:
+    mirrored = select(sources.c.collection).where(sources.c.mirrored == remote)
+    renew_viewers_version(connection, collections.c.id.in_(mirrored))

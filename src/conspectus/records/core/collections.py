@@ -3,8 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from secrets import randbits
+from typing import Final
 
-from sqlalchemy import BindParameter, Connection, Table, bindparam, insert, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Table,
+    bindparam,
+    case,
+    exists,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.ids import CollectionId, SourceId
@@ -37,6 +51,8 @@ _STATE = select(
     collections.c.dimensions,
     collections.c.version,
 ).where(collections.c.id == bindparam("of"))
+_VIEWERS_VERSION = select(collections.c.mirrors).where(collections.c.id == bindparam("of"))
+VERSION_BITS: Final = 62
 _SOURCES = select(*SOURCE_COLUMNS)
 _ALL_SOURCES = _SOURCES.where(sources.c.collection == bindparam("of")).order_by(sources.c.name)
 _SOURCES_BY_NAME = _SOURCES.where(
@@ -138,6 +154,22 @@ def state(
     raise NotFound("collection", collection)
 
 
+def viewers_version(connection: Connection, collection: CollectionId) -> int:
+    """Return a number that changes with whatever says who reads mirrored sources; 0 if there are none."""
+    rows = fetch_rows(connection, _VIEWERS_VERSION, {"of": collection})
+    return int(rows[0][0]) if rows else 0
+
+
+def renew_viewers_version(connection: Connection, *which: ColumnElement[bool]) -> None:
+    """Give collections another version of who reads their mirrored sources; 0 to those that have none.
+
+    It is a random one: a store that is restored from a backup never repeats one for another state.
+    """
+    mirrored = sources.c.collection == collections.c.id, sources.c.mirrored.is_not(None)
+    version = case((exists().where(*mirrored), randbits(VERSION_BITS) + 1), else_=0)
+    connection.execute(update(collections).where(*which).values(mirrors=version))
+
+
 def put_source(connection: Connection, source: Source) -> Source:
     state(connection, source.collection)
     same = (sources.c.collection == source.collection, sources.c.name == source.name)
@@ -148,6 +180,7 @@ def put_source(connection: Connection, source: Source) -> Source:
         return replace(source, id=row.id, kind=row.kind)
     values = {"id": source.id, "collection": source.collection, "name": source.name, "kind": source.kind}
     connection.execute(insert(sources), {**values, "metadata": metadata})
+    renew_viewers_version(connection, collections.c.id == source.collection, collections.c.mirrors != 0)
     return source
 
 

@@ -70,7 +70,7 @@ collections = Table(
     Column("names_to", Number),
     UniqueConstraint("name"),
 )
-"""`mirrors` is 1 once a source of the collection was mirrored: only then, reads ask for viewers."""
+"""`mirrors` is 0 without mirrored sources: only others ask for viewers. See `renew_viewers_version`."""
 
 sources = Table(
     "sources",
