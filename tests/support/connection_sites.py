@@ -8,6 +8,7 @@ from pathlib import Path
 from conspectus import Settings
 from conspectus.connectors import ConnectionSite
 from conspectus.sources.connectors.remote_files import RemoteFileReader
+from conspectus.sources.web.allowed_hosts import AllowedHosts
 from conspectus.sources.web.fetcher import WebFetcher
 from conspectus.sources.web.http_client import FetchLimits
 
@@ -17,5 +18,7 @@ async def open_site() -> AsyncIterator[ConnectionSite]:
     """A site that may ask this machine."""
     fetcher = WebFetcher(FetchLimits(allow=("127.0.0.1",)))
     with tempfile.TemporaryDirectory() as folder:
-        yield ConnectionSite(fetcher, Path(folder), Settings(), RemoteFileReader(Settings()))
+        settings = Settings(fetch_allowed_networks="127.0.0.1")
+        hosts = AllowedHosts.from_settings(settings)
+        yield ConnectionSite(fetcher, Path(folder), settings, RemoteFileReader(settings), hosts)
     await fetcher.close()

@@ -14,6 +14,7 @@ from conspectus.ports.connectors import (
     Connector,
     ConnectorFactory,
     FileReader,
+    HostResolver,
     Mirroring,
     Watchable,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "Fetched",
     "Fetcher",
     "FileReader",
+    "HostResolver",
     "Length",
     "Listing",
     "Mirroring",

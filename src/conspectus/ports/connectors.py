@@ -69,6 +69,16 @@ class FileReader(Protocol):
         """
 
 
+class HostResolver(Protocol):
+    """Checks hosts that a connector reaches by a protocol other than HTTP."""
+
+    async def resolve(self, host: str, port: int) -> Sequence[str]:
+        """The addresses of a host: connect to these, and look up its name no more.
+
+        Raises ForbiddenAddress unless the settings allow all of them, and FetchFailed for an unknown host.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionSite:
     """What the connector of one connection may use.
@@ -78,12 +88,14 @@ class ConnectionSite:
         folder: a folder for copies, which is deleted with the connection. It need not exist yet.
         settings: the limits of files, requests and documents.
         files: reads the bytes of files.
+        hosts: the addresses of hosts for protocols other than HTTP.
     """
 
     fetcher: Fetcher
     folder: Path
     settings: Settings
     files: FileReader
+    hosts: HostResolver
 
 
 class ConnectorFactory(Protocol):

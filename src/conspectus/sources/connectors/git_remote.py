@@ -3,13 +3,13 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from conspectus.deferred import dataclass
-from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput
+from conspectus.errors import FetchFailed, InvalidInput
 from conspectus.sources.web.address_policy import AddressPolicy, Resolve, literal, resolve_name
+from conspectus.sources.web.allowed_hosts import AllowedHosts
 from conspectus.text.urls import Url, parse_url
 
 PROTOCOLS = ("https", "ssh", "file")
@@ -63,28 +63,14 @@ async def check_remote(
     user = USER.fullmatch(urlsplit(address).netloc)
     if user is None or (protocol == "https" and user[1]):
         raise InvalidInput("address", "must not contain a password or, for https, a user name")
+    hosts = AllowedHosts(boundary, resolve)
     url = parse_url(re.sub("^ssh:", "https:", address, flags=re.IGNORECASE))
     if protocol == "https":
-        addresses = await _resolve_host(url, url.port, boundary, resolve)
+        addresses = await hosts.resolve(url.host, url.port, shown=url.redacted)
         return Remote(str(url), protocol, _curl_settings(url, addresses))
     port = urlsplit(address).port or SSH_PORT
-    addresses = await _resolve_host(url, port, boundary, resolve)
+    addresses = await hosts.resolve(url.host, port, shown=url.redacted)
     return _ssh_remote(url, port, user[1], addresses[0])
-
-
-async def _resolve_host(url: Url, port: int, boundary: AddressPolicy, resolve: Resolve) -> Sequence[str]:
-    """Resolve the host. Raises ForbiddenAddress unless all its addresses are allowed."""
-    if not boundary.may_ask(url.host):
-        raise ForbiddenAddress(url.redacted)
-    try:
-        addresses = [url.host] if literal(url.host) is not None else await resolve(url.host, port)
-    except OSError as fault:
-        raise FetchFailed(url.redacted, fault.strerror or "unknown host", passing=True) from fault
-    if not addresses:
-        raise FetchFailed(url.redacted, "unknown host", passing=True)
-    if not all(boundary.is_allowed(url.host, ip_address(address)) for address in addresses):
-        raise ForbiddenAddress(url.redacted)
-    return addresses
 
 
 def _curl_settings(url: Url, addresses: Sequence[str]) -> tuple[str, ...]:

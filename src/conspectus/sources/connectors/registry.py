@@ -18,6 +18,7 @@ from conspectus.model.records import Json
 from conspectus.ports.connectors import ConnectionSite, Connector, ConnectorFactory
 from conspectus.ports.web import Fetcher
 from conspectus.settings import Settings
+from conspectus.sources.web.allowed_hosts import AllowedHosts
 
 GROUP: Final = "conspectus.connectors"
 BUILT_IN: Final = tuple(
@@ -54,7 +55,8 @@ class InstalledConnectors:
         # The readers of files load much that an engine without a sync does not need.
         remote_files = importlib.import_module("conspectus.sources.connectors.remote_files")
         files = remote_files.RemoteFileReader(self.settings)
-        site = ConnectionSite(fetcher, self._folder_of(connection), self.settings, files)
+        hosts = AllowedHosts.from_settings(self.settings)
+        site = ConnectionSite(fetcher, self._folder_of(connection), self.settings, files, hosts)
         return factory.create(_parse_options(factory, connection, credentials), site)
 
     def is_local(self, connection: Connection, credentials: Mapping[str, str]) -> bool:
