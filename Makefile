@@ -33,7 +33,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Registries may be slow; uv gives up after 30 seconds of its own accord.
 export UV_HTTP_TIMEOUT ?= 180
 
-.PHONY: demo check test lint quick behaviour types style patient pages docs pictures recording console client wheel image bench bench-peers lock sbom clean
+.PHONY: demo check test test-sources lint quick behaviour types style patient pages docs pictures recording console client wheel image bench bench-peers lock sbom clean
 
 demo: $(CONSOLE)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
@@ -48,6 +48,11 @@ test:  ## everything CI checks; with ALSO=wheel, the wheel as well
 	@$(MAKE) --no-print-directory --jobs=4 $(MULTILINGUAL) $(SPEECH) $(CONSOLE) $(SITE) $(STORES) $(BYTECODE)
 	@$(MAKE) --no-print-directory --jobs=6 behaviour pages types style patient $(ALSO)
 
+# Builds Debian's servers in a cache of the user, once: 65 seconds of processor time.
+test-sources: $(READY)  ## hold connectors to the kit on real servers of Debian; needs root and mmdebstrap
+	SOURCE_SERVERS="$$(scripts/source_servers.sh)" && export SOURCE_SERVERS && test -n "$$SOURCE_SERVERS" && \
+		$(BIN)/python -m pytest -n 2 --dist loadfile -m sources -p conspectus.testing.connectors tests/connectors tests/unit/sources/connectors
+
 check: $(READY)  ## style, types and the quickest tests, in less than a minute
 	@$(MAKE) --no-print-directory --jobs=2 types style quick
 
@@ -61,7 +66,7 @@ $(BYTECODE): $(READY)
 
 # Many tests wait for servers: two processes leave a quarter of two cores idle.
 behaviour: $(READY) $(CONSOLE) $(MULTILINGUAL) $(SPEECH) $(CLIENT)
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow" $(PATIENT:%=--ignore=%) --ignore=tests/style --ignore=tests/console
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow and not sources" $(PATIENT:%=--ignore=%) --ignore=tests/style --ignore=tests/console
 
 # Beside tests that wait for servers and clocks; being nice, these take little more than what is idle.
 # Benchmarks and scripts are checked with the same options, so that they use the cache of the first run.

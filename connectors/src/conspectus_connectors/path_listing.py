@@ -1,7 +1,7 @@
 """Listings of remotes whose files are known by their paths: what changed since a cursor, in batches."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,40 +14,42 @@ TOP_SPACE: Final = "."
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file of a remote: its path, and a text that changes with its content."""
+    """A file of a remote: its path, and a text that changes with its content. Its title may be the path."""
 
     path: str
     fingerprint: str
     viewers: tuple[str, ...] | None = None
-
-    @property
-    def space(self) -> str:
-        """The first folder of the path."""
-        return space_of(self.path)
+    title: str = ""
 
 
-def space_of(path: str) -> str:
+def first_folder_of(path: str) -> str:
     """Return the first folder of a path."""
     return path.partition("/")[0] if "/" in path else TOP_SPACE
 
 
 def list_changes(
-    files: Mapping[str, RemoteFile], cursor: str | None, *, size: int, not_pages: Sequence[str] = ()
+    files: Mapping[str, RemoteFile],
+    cursor: str | None,
+    *,
+    size: int,
+    not_pages: Sequence[str] = (),
+    space_of: Callable[[str], str] = first_folder_of,
 ) -> Iterator[Listing]:
     """Yield batches of `size` files that changed since the cursor; what is gone is in the last batch.
 
-    `files` are all files of the remote by path. Without a cursor of this module, everything is listed.
+    `files` are all files of the remote by path, and `space_of` returns the space of a path. Without a cursor
+    of this module, everything is listed.
     """
-    former = _read_cursor(cursor)
+    former = read_fingerprints(cursor)
     fingerprints = dict(former or {})
     changed = [path for path, file in files.items() if fingerprints.get(path) != file.fingerprint]
     while len(changed) > size:
         batch, changed = changed[:size], changed[size:]
         fingerprints |= {path: files[path].fingerprint for path in batch}
-        yield Listing(_entries(batch, files), _write_cursor(fingerprints))
-    spaces = {file.space for file in files.values()}
+        yield Listing(_entries(batch, files, space_of), _write_cursor(fingerprints))
+    spaces = {space_of(path) for path in files}
     yield Listing(
-        _entries(changed, files),
+        _entries(changed, files, space_of),
         _write_cursor({path: file.fingerprint for path, file in files.items()}),
         gone=tuple(sorted(fingerprints.keys() - files.keys())),
         spaces_gone=tuple(sorted({space_of(path) for path in fingerprints} - spaces)),
@@ -56,20 +58,22 @@ def list_changes(
     )
 
 
-def _entries(paths: Sequence[str], files: Mapping[str, RemoteFile]) -> tuple[ConnectorEntry, ...]:
-    return tuple(
-        ConnectorEntry(
-            path, files[path].space, files[path].fingerprint, title=path, viewers=files[path].viewers
-        )
-        for path in paths
-    )
+def _entries(
+    paths: Sequence[str], files: Mapping[str, RemoteFile], space_of: Callable[[str], str]
+) -> tuple[ConnectorEntry, ...]:
+    return tuple(_entry(files[path], space_of(path)) for path in paths)
+
+
+def _entry(file: RemoteFile, space: str) -> ConnectorEntry:
+    title = file.title or file.path
+    return ConnectorEntry(file.path, space, file.fingerprint, title=title, viewers=file.viewers)
 
 
 def _write_cursor(fingerprints: Mapping[str, str]) -> str:
     return json.dumps({"version": CURSOR_VERSION, "files": fingerprints}, separators=(",", ":"))
 
 
-def _read_cursor(cursor: str | None) -> dict[str, str] | None:
+def read_fingerprints(cursor: str | None) -> dict[str, str] | None:
     """Return the fingerprints of a cursor by path; None for a cursor of something else."""
     try:
         content = json.loads(cursor or "")
