@@ -1,9 +1,10 @@
 """Settings of the documentation site, which `python -m scripts.docs` builds with Sphinx."""
 
 from importlib.metadata import version as installed
+from pathlib import Path
 
 from pygments.lexers.special import TextLexer
-from scripts.docs import navigation
+from scripts.docs import navigation, search_words
 from sphinx.application import Sphinx
 
 project = "Conspectus"
@@ -19,6 +20,7 @@ html_theme = "furo"
 html_title = f"Conspectus {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).with_name("search_scorer.js"))
 html_favicon = "_static/icon.svg"
 html_copy_source = False
 html_show_sourcelink = False
@@ -33,6 +35,7 @@ toc_object_entries_show_parents = "hide"
 
 
 def setup(app: Sphinx) -> None:
-    """Show diagrams as their text, as nothing draws them without a network, and make the navigation once."""
+    """Show diagrams as their text, make the navigation once, and let the search know what people type."""
     app.add_lexer("mermaid", TextLexer)
     navigation.connect(app)
+    search_words.connect(app)
