@@ -410,7 +410,7 @@ class MemoryAccounts(Accounts):
         newest = sorted(there, key=lambda entry: (entry.created, entry.id), reverse=True)
         ids = [entry.id for entry in newest]
         if after not in {None, *ids}:
-            raise InvalidInput("after", "is not a cursor of a page")
+            raise InvalidInput("after", "is not a cursor; pass the `next` of the page before")
         start = 0 if after is None else ids.index(after) + 1
         page = tuple(newest[start : start + limit])
         return AuditPage(page, page[-1].id if start + limit < len(newest) else None)

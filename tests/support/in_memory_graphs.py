@@ -313,5 +313,5 @@ def _ordered(counts: Counter[str]) -> dict[str, int]:
 
 def _position(cursor: str | None) -> int:
     if cursor is not None and not cursor.isdecimal():
-        raise InvalidInput("after", "is not a cursor of a page")
+        raise InvalidInput("after", "is not a cursor; pass the `next` of the page before")
     return int(cursor or 0)

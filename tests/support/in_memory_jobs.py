@@ -65,7 +65,7 @@ class MemoryLedger:
         if after is not None:
             places = [job.id for job in jobs_in_scope]
             if after not in places:
-                raise InvalidInput("after", "is not a cursor of a page")
+                raise InvalidInput("after", "is not a cursor; pass the `next` of the page before")
             jobs_in_scope = jobs_in_scope[places.index(JobId(after)) + 1 :]
         return JobPage(
             tuple(jobs_in_scope[:limit]), jobs_in_scope[limit - 1].id if len(jobs_in_scope) > limit else None

@@ -19,7 +19,7 @@ def account_name(name: str) -> str:
     if is_uuid(name):
         raise InvalidInput("name", "has the form of an id; choose another name")
     if name in RESERVED:
-        raise InvalidInput("name", f"{name!r} is a reserved name")
+        raise InvalidInput("name", f"{name!r} is a reserved name; choose another")
     return name
 
 

@@ -86,7 +86,9 @@ def parse_scopes(setting: str) -> frozenset[tuple[str, Scope]]:
             raise InvalidInput("oidc_scopes", f"{pair!r} is not SCOPE=RIGHT with {', '.join(SCOPES)}")
         scopes.add((name, scope))
     if not scopes:
-        raise InvalidInput("oidc_scopes", "names no scope, so that no token would be valid")
+        raise InvalidInput(
+            "oidc_scopes", "names no scope, so no token would be valid; write pairs such as Context.Read=read"
+        )
     return frozenset(scopes)
 
 

@@ -298,7 +298,7 @@ def _make_token_verifier(settings: Settings) -> TokenVerifier:
 
     rules = rules_of(settings)
     if rules is None:
-        raise InvalidInput("oidc_issuer", "is not set")
+        raise InvalidInput("oidc_issuer", "is not set; set CONSPECTUS_OIDC_ISSUER")
     jwt_verifier = optional("conspectus.providers.jwt_verifier", "oidc", "pyjwt")
     fetcher = _make_issuer_fetcher(settings)
     keys = IssuerKeys(rules.issuer, fetcher, max_stale_seconds=settings.oidc_stale_key_hours * 3_600)

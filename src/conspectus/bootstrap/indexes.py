@@ -213,7 +213,9 @@ def _remove_indexes(folder: Path, wait_seconds: float) -> None:
 
     for directory in list_folder(folder):
         if not remove(directory, wait_seconds=wait_seconds):
-            raise StorageBusy(f"{directory}: a process still builds this index of a deleted collection")
+            raise StorageBusy(
+                f"{directory}: a process still builds this index of a deleted collection; try again"
+            )
     shutil.rmtree(folder, ignore_errors=True)
 
 

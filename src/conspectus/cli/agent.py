@@ -241,10 +241,12 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         settings = json.loads(path.read_text(encoding="utf-8") or "{}")
     except ValueError as fault:
-        raise InvalidInput("client", f"{path} is not valid JSON: {fault}") from fault
+        raise InvalidInput(
+            "client", f"{path} is not valid JSON: {fault}. Correct it, then run the command again"
+        ) from fault
     is_usable = isinstance(settings, dict) and isinstance(settings.get("hooks", {}), dict)
     if not is_usable or not isinstance(settings.get("mcpServers", {}), dict):
-        raise InvalidInput("client", f"{path} has an unknown form")
+        raise InvalidInput("client", f"{path} has an unknown form: `hooks` and `mcpServers` must be objects")
     return dict(settings)
 
 

@@ -307,7 +307,7 @@ def _require_files(paths: Sequence[str]) -> None:
 def _stdin() -> str:
     text = read_text(STDIO, "stdin")
     if not text.strip():
-        raise InvalidInput("stdin", "is empty")
+        raise InvalidInput("stdin", "is empty; pipe a text into the command")
     return text
 
 

@@ -215,7 +215,7 @@ def require_nonempty(tokens: int, shows: Callable[[int], bool], *, has_text: boo
     enough = max(tokens, 1)
     while not shows(enough):
         if enough > MAX_TRIED:
-            raise InvalidInput("max_tokens", f"{tokens} is too small for any passage")
+            raise InvalidInput("max_tokens", f"{tokens} is too small for any passage; raise it")
         enough *= 2
     least = bisect_left(range(enough), True, lo=tokens, key=shows)
     raise InvalidInput("max_tokens", f"{tokens} is too small for any passage; the minimum is {least}")

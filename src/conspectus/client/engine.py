@@ -99,7 +99,7 @@ class RemoteEngine:
     explain = delegate_to("search", SearchService.explain)
 
     def with_origin(self, origin: Origin) -> "RemoteEngine":
-        """Return an engine whose writes have at most the level of texts of an origin, as `agent`."""
+        """Return an engine whose writes are trusted no more than texts of an origin, such as `agent`."""
         channel, files, archives = self._parts
         return RemoteEngine(channel.with_origin(origin), files, archives)
 

@@ -106,7 +106,7 @@ async def follow(
 
 
 def read_event(channel: Transport, kind: type[T], event: ServerEvent) -> T:
-    """Return what an event stands for. Raises ServerUnavailable if it cannot be read."""
+    """Return the object in an event. Raises ServerUnavailable if it cannot be read."""
     try:
         return decode(kind, _object(channel, event))
     except Misread as fault:

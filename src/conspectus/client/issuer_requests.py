@@ -81,7 +81,9 @@ async def read_issuer(http: httpx.AsyncClient, issuer: object) -> Mapping[str, A
         raise LoginFailed(f"the identity provider {issuer!r:.200} has no address with https")
     answer = await request_json(http, issuer.rstrip("/") + ISSUER_PATH)
     if answer.status != httpx.codes.OK or answer.document.get("issuer") != issuer:
-        raise LoginFailed(f"{issuer} publishes no metadata of its own")
+        raise LoginFailed(
+            f"{issuer} publishes no metadata of its own; its administrator checks CONSPECTUS_OIDC_ISSUER"
+        )
     return answer.document
 
 

@@ -33,7 +33,7 @@ UNKNOWN_ORIGIN: Final[tuple[AnswerPart, ...]] = ("prompt", "answer")
 
 
 class AnswerRecorder:
-    """Keeps what one person is given."""
+    """Records the windows, recalls and chat answers of one person."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
@@ -42,7 +42,7 @@ class AnswerRecorder:
         self._writes = context.core.answer_writes
 
     def begin(self, kind: AnswerKind) -> AnswerSummary | None:
-        """Return the beginning of a record; None if the settings, or chance, say that none is kept.
+        """Return the beginning of a record; None if the settings, or the sample, leave this answer out.
 
         It is called before texts are read: what changes later is marked. Nothing is kept of what somebody
         sees as another person.

@@ -28,7 +28,7 @@ from conspectus.model.query import EVERYWHERE
 
 
 class AnswerService(Service):
-    """Answer records: windows, recalls and chats that were given, if the settings keep them.
+    """Answer records: the windows, recalls and chat answers that people received, if settings keep them.
 
     You read a record while you may read every document, message and memory in it.
     """

@@ -30,7 +30,7 @@ class AnyEngine(TaskEngine, Protocol):
     """The services that `Engine` and `RemoteEngine` share; those of tasks are in TaskEngine."""
 
     def with_origin(self, origin: Origin) -> "AnyEngine":
-        """Return an engine whose writes have at most the level of texts of an origin."""
+        """Return an engine whose writes are trusted no more than texts of an origin."""
 
     @property
     def answers(self) -> AnswerService:

@@ -100,7 +100,7 @@ class ConnectionService(Service):
         access.require("manager", "connect a collection")
         require_own_origin(self._person, "connect a collection")
         if "/" in name:
-            raise InvalidInput("name", "has no slash")
+            raise InvalidInput("name", "must not contain a slash")
         options, credentials = options or {}, credentials or {}
         _refuse_secrets(options)
         if any(existing.name == name for existing in await self._authorized_jobs.connections(access)):
@@ -172,7 +172,7 @@ class ConnectionService(Service):
         *,
         collection: CollectionName = "default",
     ) -> RemotePerson:
-        """Let a user read what a person at the remote of a connection may read, in place of another user.
+        """Map a person at the remote of a connection to a user, in place of an earlier user.
 
         Never map by an e-mail or a name that people can set themselves. Only the owner account may do this.
         Raises NotFound.

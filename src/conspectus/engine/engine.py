@@ -71,7 +71,7 @@ class Engine:
         return view
 
     def with_origin(self, origin: Origin) -> "Engine":
-        """Return an engine whose writes have at most the level of texts of an origin, as `agent`."""
+        """Return an engine whose writes are trusted no more than texts of an origin, such as `agent`."""
         person = self._context.person
         return self.as_person(replace(person, origin=least_trusted(person.origin, origin)))
 
@@ -104,7 +104,7 @@ class Engine:
 
     @cached_property
     def answers(self) -> "AnswerService":
-        """Answer records: windows, recalls and chats that were given."""
+        """Answer records: the windows, recalls and chat answers that people received."""
         from conspectus.engine.answers import AnswerService
 
         return AnswerService(self._context)

@@ -228,7 +228,7 @@ class GraphService(Service):
         """
         settings = self._parts.settings
         if not query.strip():
-            raise InvalidInput("query", "is empty")
+            raise InvalidInput("query", "is empty; give a word of a name, an alias or a property")
         if len(query) > settings.max_query_characters:
             maximum = settings.max_query_characters
             raise TooLarge("query", size=len(query), limit=maximum, unit="characters")
@@ -375,7 +375,7 @@ class GraphService(Service):
             node for node in dict.fromkeys(self._access.check_id_count("nodes", nodes)) if node != into
         ]
         if not merged_ids:
-            raise InvalidInput("nodes", "names no other node")
+            raise InvalidInput("nodes", "must name a node other than `into`")
         before = (into, *merged_ids)
         reason = self._context.screen_value("graph_events.reason", reason, source.collection)
         event = NodeEvent(0, "merge", self._parts.clock(), self._person.name, before, (into,), reason)

@@ -42,7 +42,7 @@ class IdentityService(Service):
             str | None, Length(1, MAX_ISSUER), "Issuer of the tokens; none: that of the settings."
         ] = None,
     ) -> Identity:
-        """Let a user sign in with tokens of an issuer whose subject it is.
+        """Map the subject of an issuer's tokens to a user, who can then sign in with them.
 
         A name or e-mail in a token never leads to an account. Only the owner account may do this. Raises
         NotFound, InvalidInput, or Conflict if the subject or the user has another identity of that issuer.

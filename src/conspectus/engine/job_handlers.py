@@ -397,7 +397,7 @@ class _IngestedFiles:
     notices: dict[str, str] = field(default_factory=dict)
 
     def add(self, others: "_IngestedFiles") -> None:
-        """Add what became of other files."""
+        """Add the outcomes of other files."""
         self.counts.update(others.counts)
         self.failures += others.failures
         self.skipped |= others.skipped

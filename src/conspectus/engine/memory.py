@@ -151,7 +151,7 @@ class MemoryService(Service):
         if_match: Fingerprint | None = None,
         **changes: Unpack[ScopedMemoryChanges],
     ) -> Written:
-        """Change the fields of a memory that are named; the old state is kept as a version.
+        """Change the named fields of a memory; its earlier state becomes a version.
 
         With `if_match`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
         """
@@ -162,7 +162,10 @@ class MemoryService(Service):
             if if_match not in {None, before.document.fingerprint}:
                 raise PreconditionFailed("memory", memory)
             if before.cites is not None and "kind" in new_fields:
-                raise InvalidInput("kind", "of an extracted fact cannot be changed")
+                raise InvalidInput(
+                    "kind",
+                    "of an extracted fact cannot be changed; change the memory that it cites",
+                )
             new = with_new_end(before, replace(as_input(before), **new_fields), new_fields)
             source = memory_sources.by_id[before.document.source]
             new = self._facts.screen_memory(new, source)

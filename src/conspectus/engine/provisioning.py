@@ -54,7 +54,7 @@ class Provisioning:
         return _find(await self.list_users(), user, lambda provisioned: provisioned.user.id, "user")
 
     async def create_user(self, attributes: UserAttributes) -> ProvisionedUser:
-        """Create a user, or take over the one whose identity at the issuer it is.
+        """Create a user, or take over the user who is mapped to the same identity.
 
         Raises InvalidInput, or Conflict for the name of another user of the provider.
         """
@@ -122,7 +122,7 @@ class Provisioning:
         return _find(await self.list_groups(), group, lambda provisioned: provisioned.group.id, "group")
 
     async def create_group(self, attributes: GroupAttributes) -> ProvisionedGroup:
-        """Create a group. It opens nothing until somebody grants it a role. Raises InvalidInput."""
+        """Create a group, which gives no access until it has a role. Raises InvalidInput."""
         async with self._changing:
             await self._check_group(attributes)
             id, now = GroupId(str(uuid4())), self._parts.clock()

@@ -40,7 +40,9 @@ def compare_reports(first: Mapping[str, object], second: Mapping[str, object]) -
                 [values[question] for question in both], [others[name][question] for question in both]
             )
     if not comparisons:
-        raise InvalidInput("reports", "have no measure of the same question")
+        raise InvalidInput(
+            "reports", "have no measure of the same question; compare two outputs of one command"
+        )
     return comparisons
 
 

@@ -151,7 +151,7 @@ def query_terms(probe: Probe, analyse: Analyse, dimensions: int) -> Mapping[str,
     analyzed.
     """
     if probe.vector is not None and probe.vector.shape != (dimensions,):
-        raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {dimensions}")
+        raise InvalidInput("vector", f"has shape {probe.vector.shape}, but the index has {dimensions}")
     try:
         return Counter(probe.terms or analyse(probe.words or ""))
     except TEXT_FAULTS as fault:

@@ -60,7 +60,7 @@ def with_vector_of(dimensions: int, chunk: IndexedChunk) -> IndexedChunk:
     if not dimensions:
         return replace(chunk, vector=None)
     if chunk.vector is not None and len(chunk.vector) != 2 * dimensions:
-        raise InvalidInput("vector", f"has {len(chunk.vector) // 2} numbers, the index {dimensions}")
+        raise InvalidInput("vector", f"has {len(chunk.vector) // 2} numbers, but the index has {dimensions}")
     return chunk
 
 

@@ -78,5 +78,5 @@ def with_new_end(before: Memory, new: NewMemory, changes: Mapping[str, object]) 
 
 def _require_fact(new: NewMemory) -> Fact:
     if new.fact is None:
-        raise InvalidInput("fact", "is missing")
+        raise InvalidInput("fact", "is missing; give subject, predicate and object")
     return new.fact

@@ -210,7 +210,7 @@ def _outcome_of(
 def _fact_of(line: Line) -> Fact:
     fact = line.states[-1].new.fact
     if fact is None:
-        raise InvalidInput("fact", "is missing")
+        raise InvalidInput("fact", "is missing; give subject, predicate and object")
     return fact
 
 

@@ -103,7 +103,9 @@ class AuthorizationCodeFlow:
             return [f"sign-in in the console does not work: {fault}"]
         challenges = metadata.get("code_challenge_methods_supported")
         if isinstance(challenges, list) and CHALLENGE_METHOD not in challenges:
-            return ["sign-in in the console does not work: the issuer does not support PKCE with S256"]
+            return [
+                "sign-in in the console does not work: the issuer lacks PKCE with S256. Switch it on there"
+            ]
         return []
 
     async def close(self) -> None:

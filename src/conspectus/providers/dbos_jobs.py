@@ -290,4 +290,6 @@ def _convert_errors(work: Callable[[], Result]) -> Result:
     try:
         return work()
     except (error.DBOSException, SQLAlchemyError) as fault:
-        raise StorageError(f"the queue of jobs: {type(fault).__name__}") from fault
+        raise StorageError(
+            f"the queue of jobs failed: {type(fault).__name__}. Try again, or run `conspectus check`"
+        ) from fault

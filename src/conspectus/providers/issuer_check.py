@@ -11,6 +11,7 @@ from conspectus.providers.issuer_metadata import METADATA_PATH, IssuerFault, rea
 
 DEVICE_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
 DEVICE_FAULT: Final = "`conspectus login` does not work"
+DEVICE_ADVICE: Final = "switch the device flow on, or empty CONSPECTUS_OIDC_DEVICE_CLIENT_ID"
 
 
 class IssuerCheck:
@@ -44,12 +45,13 @@ class IssuerCheck:
         try:
             read_endpoint(metadata, "device_authorization_endpoint")
         except IssuerFault as fault:
-            return [*problems, f"{DEVICE_FAULT}: {fault}"]
+            return [*problems, f"{DEVICE_FAULT}: {fault}; {DEVICE_ADVICE}"]
         grants = metadata.get("grant_types_supported")
         if isinstance(grants, list) and DEVICE_GRANT not in grants:
             return [
                 *problems,
-                f"{DEVICE_FAULT}: the issuer does not name its grant among `grant_types_supported`",
+                f"{DEVICE_FAULT}: the issuer does not name its grant among `grant_types_supported`;"
+                f" {DEVICE_ADVICE}",
             ]
         return problems
 

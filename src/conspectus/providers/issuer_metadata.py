@@ -71,7 +71,7 @@ def read_endpoint(metadata: Mapping[str, Any], name: str) -> str:
     """Return an address of the metadata. Raises IssuerFault if somebody on the way could change answers."""
     address = metadata.get(name)
     if not isinstance(address, str) or not is_tamper_proof(address):
-        raise IssuerFault(f"the metadata have no `{name}` with https")
+        raise IssuerFault(f"the metadata have no `{name}` with https, which the issuer must publish")
     return address
 
 
@@ -80,9 +80,14 @@ async def fetch_json(fetcher: Fetcher, address: str) -> Mapping[str, Any]:
     try:
         response = await fetcher.fetch(address, headers={"Accept": "application/json"})
     except (FetchFailed, TooLarge, InvalidInput) as fault:
-        raise IssuerFault(f"{address} cannot be fetched: {fault}") from fault
+        raise IssuerFault(
+            f"{address} cannot be fetched: {fault}. Correct CONSPECTUS_OIDC_ISSUER, or let the server reach"
+            " that host"
+        ) from fault
     if response.status != 200:
-        raise IssuerFault(f"{address} answers with the status {response.status}")
+        raise IssuerFault(
+            f"{address} answers with the status {response.status}; correct CONSPECTUS_OIDC_ISSUER"
+        )
     return read_json(response)
 
 

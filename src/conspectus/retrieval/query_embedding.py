@@ -77,5 +77,7 @@ async def _query_vector(query: Query, plan: QueryPlan, embedder: Embedder | None
         return None
     vector = unit(query.vector)
     if embedder is not None and len(vector) != embedder.space.dimensions:
-        raise InvalidInput("vector", f"has {len(vector)} numbers, the space {embedder.space.dimensions}")
+        raise InvalidInput(
+            "vector", f"has {len(vector)} numbers, but the embedding model makes {embedder.space.dimensions}"
+        )
     return vector

@@ -42,7 +42,10 @@ def parse_instant(value: str | int | float | datetime, default_zone: tzinfo = UT
             raise InvalidInput("time", f"{value} is outside the years 1 to 9999 in UTC") from error
         return moment
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InvalidInput("time", f"{type(value).__name__} is not a time")
+        raise InvalidInput(
+            "time",
+            f"{type(value).__name__} is not a time; give a datetime, ISO 8601 text or seconds since 1970",
+        )
     if isinstance(value, str):
         text = value.strip()
         if len(text) > _MAX_INPUT_LENGTH:
@@ -62,7 +65,7 @@ def validity(
     with as_field("valid_until", was="time"):
         until = None if ends is None else parse_instant(ends)
     if since is not None and until is not None and until < since:
-        raise InvalidInput("valid_until", "is before valid_from")
+        raise InvalidInput("valid_until", "is before valid_from; swap them")
     return since, until
 
 
@@ -80,7 +83,10 @@ def parse_offset(value: str | int | float | timedelta) -> float:
     if isinstance(value, timedelta):
         return _offset(value.total_seconds())
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InvalidInput("offset", f"{type(value).__name__} is not a time")
+        raise InvalidInput(
+            "offset",
+            f"{type(value).__name__} is not a time; give seconds or a timecode such as 12:30",
+        )
     return _offset(_seconds(value.strip()) if isinstance(value, str) else value)
 
 
@@ -166,5 +172,5 @@ def _offset(seconds: float) -> float:
 
 def _aware(moment: datetime) -> datetime:
     if moment.utcoffset() is None:
-        raise InvalidInput("time", f"{moment.isoformat()} has no time zone")
+        raise InvalidInput("time", f"{moment.isoformat()} has no time zone; add one, such as tzinfo=UTC")
     return moment

@@ -183,7 +183,9 @@ def parse_resume_point(last: str | None, newest: int) -> int:
     if not last:
         return newest
     if not (last.isascii() and last.isdecimal() and len(last) <= len(str(2**63))):
-        raise InvalidInput("Last-Event-ID", "is not the id of an event of this stream")
+        raise InvalidInput(
+            "Last-Event-ID", "is not the id of an event of this stream; leave it out to begin with new ones"
+        )
     return int(last)
 
 

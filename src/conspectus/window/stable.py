@@ -97,7 +97,7 @@ def previous_of(state: str) -> Previous:
 
 def _parse_group(text: str) -> StoredGroup:
     if not _GROUP.fullmatch(text):
-        raise InvalidInput("previous", "is not the `state` of a window")
+        raise InvalidInput("previous", "is not the `state` of a window; pass `window.state`")
     digest, _, chunks = text.partition(":")
     return StoredGroup(digest, tuple(map(_parse_span, chunks.split(","))))
 

@@ -327,7 +327,7 @@ async def test_an_issuer_that_is_away_is_asked_rarely_and_named_in_the_log(
         ({"authorization_endpoint": None}, "no `authorization_endpoint` with https"),
         ({"token_endpoint": "http://login.example.org/token"}, "no `token_endpoint` with https"),
         ({"issuer": "https://evil.example.org"}, "the metadata name the issuer 'https://evil.example.org'"),
-        ({"code_challenge_methods_supported": ["plain"]}, "the issuer does not support PKCE with S256"),
+        ({"code_challenge_methods_supported": ["plain"]}, "the issuer lacks PKCE with S256"),
     ],
 )
 async def test_a_wrong_configuration_is_said_in_a_sentence(

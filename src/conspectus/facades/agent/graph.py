@@ -139,7 +139,7 @@ class Graph(AsyncPart):
         """Return the nodes that were valid at an instant (bounds included) and the edges between them."""
         at = instant_of(time)
         if at is None:
-            raise InvalidInput("time", "is missing")
+            raise InvalidInput("time", "is missing; give an instant such as 2026-03-02T08:00:00Z")
         state = await self.run(lambda engine: engine.graph.snapshot(at, **self.address))
         return {
             "at": canonical(state.at),
@@ -242,7 +242,9 @@ class Graph(AsyncPart):
         old_storage = self.storage
         stays = old_storage.is_same(storage)
         if not (stays or old_storage.is_temporary):
-            raise InvalidInput("knowledge_graph", "is in another store than the memory")
+            raise InvalidInput(
+                "knowledge_graph", "is in another store than the memory; open both with one engine"
+            )
         self._old_storage = old_storage if old_storage.is_prepared and not stays else None
         if self._old_storage is None and old_storage is not storage:
             old_storage.close()

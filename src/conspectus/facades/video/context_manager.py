@@ -62,7 +62,9 @@ class ContextManager(Functions):
         """Create a manager; `tokenizer` is o200k_base, cl100k_base, or a named estimate."""
         super().__init__()
         if embeddings is None and engine is None and store is None:
-            raise InvalidInput("embeddings", "are needed without an engine that embeds")
+            raise InvalidInput(
+                "embeddings", "are needed without an engine that embeds; pass embeddings= or engine="
+            )
         self._embeddings = embeddings
         self._embedder = None if embeddings is None else Embeddings(embeddings)
         self._store = _store(store, engine, engine_embeds=embeddings is None)

@@ -141,7 +141,9 @@ def check_vector(vector: bytes, space: EmbeddingSpace | None) -> None:
         raise InvalidInput("vector", "the collection has no vectors; create one with an embedder")
     size = len(vector) // BYTES_PER_NUMBER
     if size != space.dimensions:
-        raise InvalidInput("vector", f"has {size} numbers, the space of the collection {space.dimensions}")
+        raise InvalidInput(
+            "vector", f"has {size} numbers, but those of the collection have {space.dimensions}"
+        )
 
 
 def fail(connection: Connection, document: DocumentId, error: str) -> None:

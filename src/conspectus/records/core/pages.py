@@ -38,8 +38,8 @@ def from_cursor(cursor: str, *forms: tuple[type, ...]) -> list[Any]:
     try:
         position = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
     except (ValueError, binascii.Error, RecursionError) as error:
-        raise InvalidInput("after", "is not a cursor of a page") from error
+        raise InvalidInput("after", "is not a cursor; pass the `next` of the page before") from error
     has_form = isinstance(position, list) and tuple(map(type, position)) in forms
     if not has_form or any(type(part) is int and part >> 63 not in {0, -1} for part in position):
-        raise InvalidInput("after", "is not a cursor of a page")
+        raise InvalidInput("after", "is not a cursor; pass the `next` of the page before")
     return list(position)

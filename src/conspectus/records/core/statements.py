@@ -103,7 +103,7 @@ def _compile(
     """Return the statement, its parameters by position (None: by name), and those with fixed values."""
     compiled = statement.compile(dialect=dialect_class())
     if not isinstance(compiled, SQLCompiler):
-        raise StorageError("the statement is none of rows")
+        raise StorageError("the statement reads and writes no rows; report it")
     names = compiled.positiontup if compiled.positional else None
     return str(compiled), names, compiled.params
 

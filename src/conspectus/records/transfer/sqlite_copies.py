@@ -107,7 +107,9 @@ def _version(connection: sqlite3.Connection, path: Path) -> str:
     row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     version = row[0].decode("utf-8", "replace") if row and isinstance(row[0], bytes) else ""
     if not _WRITTEN_VERSION.fullmatch(version):
-        raise StorageError(f"{path} holds no store, or an unfinished transfer")
+        raise StorageError(
+            f"{path} holds no store, or an unfinished transfer; name another folder, or run the move again"
+        )
     if version > VERSION:
         raise StorageTooNew(str(path), version)
     return version

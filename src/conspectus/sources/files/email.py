@@ -80,13 +80,13 @@ def _message_member(data: bytes) -> Member:
     except Refused as refused:
         return Member(name, refused=str(refused))
     except RecursionError:
-        return Member(name, refused="is nested too deeply")
+        return Member(name, refused="is nested too deeply; save the inner message as a file of its own")
 
 
 def _texts(message: Any, depth: int) -> Iterator[str]:
     """Return the readable text of each part; one of several alternatives."""
     if depth == 0:
-        raise Refused("is nested too deeply")
+        raise Refused("is nested too deeply; save the inner message as a file of its own")
     parts = message.get_payload() if message.is_multipart() else ()
     match message.get_content_type():
         case "multipart/alternative":

@@ -135,7 +135,7 @@ class _Message:
     def _texts(self, depth: int) -> Iterator[str]:
         """Yield the text of the message, then of those that are attached to it as messages."""
         if depth == 0:
-            raise Refused("is nested too deeply")
+            raise Refused("is nested too deeply; save the inner message as a file of its own")
         yield self._body()
         for part in self.storage.iter_attachment_storages():
             inner = _attached_message(part)

@@ -56,7 +56,7 @@ def _unpack(data: bytes, limits: Limits) -> bytes:
         with cast(io.BufferedIOBase, opener(io.BytesIO(data))) as stream:
             unpacked = stream.read(min(limits.unpacked, max_by_ratio) + 1)
     except FAULTS as error:
-        raise Refused(f"a damaged archive: {error}") from None
+        raise Refused(f"a damaged archive: {error}. Pack it again") from None
     if len(unpacked) > limits.unpacked:
         raise Oversized(len(unpacked), limits.unpacked)
     if len(unpacked) > max_by_ratio:

@@ -56,7 +56,7 @@ class Recording:
         with self._open() as container:
             tracks = container.streams.audio
             if not tracks:
-                raise Refused("has no sound")
+                raise Refused("has no sound; add its captions as a file instead")
             self.titles = [str(track.metadata.get("title", "")).strip() for track in tracks]
             self.languages = {str(track.metadata.get("language", "")) for track in tracks}
             self.channels = tracks[0].codec_context.channels

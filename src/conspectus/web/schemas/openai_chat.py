@@ -246,7 +246,9 @@ class CompletionBody(OpenAIModel):
         turns = [turn for turn in conversation if turn.role not in INSTRUCTION_ROLES]
         last = max((position for position, turn in enumerate(turns) if turn.role == "user"), default=-1)
         if last < 0 or not turns[last].content.strip():
-            raise InvalidInput("messages", "the last one of the user is missing or empty")
+            raise InvalidInput(
+                "messages", "the last message of the user is missing or empty; add one with the role user"
+            )
         if turns[-1].calls:
             raise InvalidInput("messages", "the last one calls a tool; its result must follow")
         since = turns[last + 1 :]

@@ -84,7 +84,7 @@ async def test_the_history_tells_indexes_of_it(records: SqlRecords) -> None:
 
 async def test_another_size_leaves_nothing_of_the_batch(records: SqlRecords) -> None:
     wrong = replace(prepared("b", "two"), vector=vector(1, dimensions=3))
-    with pytest.raises(InvalidInput, match="has 3 numbers, the space of the collection 4"):
+    with pytest.raises(InvalidInput, match="has 3 numbers, but those of the collection have 4"):
         await records.write([prepare_with_vector("a", "one", to=1), wrong])
     assert await records.documents([DocumentId("a")]) == []
 
