@@ -18,7 +18,7 @@ from conspectus.cli.session import NewSession, Session
 from conspectus.cli.text_input import STDIO, read_text
 from conspectus.errors import InvalidInput, NotFound, PermissionDenied, UnreadableFile
 from conspectus.model.files import FilePage, FileText, GrepResult, expand_home, path_of
-from conspectus.model.filter import EVERYTHING, And, Eq, In
+from conspectus.model.filter import EVERYTHING, And, in_documents
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.quarantine import QuarantinePage
 from conspectus.model.records import Receipt, Source, Written
@@ -117,7 +117,7 @@ def delete(
     if ids:
         if not yes:
             _require_documents(session, ids)
-        where = And((where, In("document", tuple(ids))))
+        where = And((where, in_documents(ids)))
     count = session.engine.documents.count(collection=session.collection, filter=where)
     confirm(f"Delete {format_count(count, 'document')}, and quarantined ones that match?", yes=yes)
     receipt = session.engine.documents.delete_by_filter(where, collection=session.collection, purge=purge)
@@ -130,7 +130,7 @@ def _require_documents(session: Session, ids: Sequence[str]) -> None:
     missing = [
         id
         for id in dict.fromkeys(ids)
-        if not documents.count(collection=collection, filter=Eq("document", id))
+        if not documents.count(collection=collection, filter=in_documents([id]))
     ]
     after: str | None = None
     while missing:

@@ -28,7 +28,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, assert_never, g
 
 from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
-from conspectus.model.checks import Checked, How
+from conspectus.model.checks import Checked, How, format_value
 from conspectus.model.filter_operands import (
     MetadataPath,
     compose_accents,
@@ -38,6 +38,7 @@ from conspectus.model.filter_operands import (
     require_field,
     require_path,
 )
+from conspectus.model.ids import is_stable_id
 from conspectus.model.records import Document, Period
 from conspectus.model.trust import TRUST, Trust
 
@@ -159,6 +160,12 @@ DocumentFilter = Annotated[
 Row: TypeAlias = Mapping[str, object]
 
 EVERYTHING = And()
+_ID_FIELDS: Mapping[object, str] = {
+    "source": "the list of sources has the ids",
+    "document": "filter by key, title or file instead",
+    "parent": "a document has its id, beside its key",
+}
+"""The fields that hold ids, and what to do with a name."""
 
 
 def matches(condition: Filter, row: Row) -> bool:
@@ -249,8 +256,28 @@ def document_row(document: Document, position: int | None = None) -> Row:
     }
 
 
+def require_ids(condition: Filter) -> None:
+    """Refuse a name where only an id can match. Raises InvalidInput."""
+    for leaf in leaves(condition):
+        if not isinstance(leaf, Overlaps | Exists) and leaf.field in _ID_FIELDS:
+            for operand in operands_of(leaf):
+                _require_id(leaf.field, operand)
+
+
+def _require_id(field: Field, operand: Scalar) -> None:
+    if not is_stable_id(str(operand)):
+        reason = f"{field} is an id, and {format_value(operand)} is none; {_ID_FIELDS[field]}"
+        raise InvalidInput("filter", reason)
+
+
+def in_documents(ids: Iterable[str]) -> Filter:
+    """Return the filter for the documents with these ids; what is no id names none."""
+    return In("document", tuple(name for name in ids if is_stable_id(name)))
+
+
 def require_document_fields(condition: Filter) -> None:
     """Refuse a filter on the position of a chunk, where documents are selected. Raises InvalidInput."""
+    require_ids(condition)
     if any(not isinstance(leaf, Overlaps) and leaf.field == "position" for leaf in leaves(condition)):
         raise InvalidInput("filter", "position is that of a chunk; a document has none. Leave it out")
 

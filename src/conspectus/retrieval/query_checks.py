@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.model.checks import require_settings
-from conspectus.model.filter import with_min_trust
+from conspectus.model.filter import require_ids, with_min_trust
 from conspectus.model.query import RETRIEVERS, Query, QueryContext, QueryOptions
 from conspectus.retrieval.profiles import profile_by_name
 from conspectus.settings import Settings
@@ -22,6 +22,7 @@ def check_query(query: str | Query, options: QueryOptions, settings: Settings) -
         raise InvalidInput(
             "retrievers", f"{min(unknown)!r} is unknown; expected one of {', '.join(RETRIEVERS)}"
         )
+    require_ids(query.filter)
     require_settings(query, settings)
     if query.graph is not None:
         require_settings(query.graph, settings, of="graph.")

@@ -24,12 +24,14 @@ from conspectus.model.filter import (
     leaves,
     matches,
     names_texts,
+    require_ids,
     value_at,
     with_min_trust,
 )
 from conspectus.model.filter_operands import MetadataPath
 from conspectus.model.records import Period
 from conspectus.model.trust import TRUST
+from conspectus.text.hashing import stable_id
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -177,6 +179,20 @@ def test_what_can_match_nothing_by_its_form_is_refused(kind: Any, arguments: lis
     with pytest.raises(InvalidInput, match=advice) as refused:
         kind(*arguments)
     assert refused.value.field in {"filter", "start"}
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Eq("source", "handbook"),
+        Not(In("document", (stable_id("document", "s", "k"), "menu.md"))),
+        Or((Eq("kind", "page"), Eq("parent", "menu.md"))),
+    ],
+)
+def test_a_name_where_only_an_id_can_match_is_refused(condition: Filter) -> None:
+    with pytest.raises(InvalidInput, match=r"is an id, and '.*' is none"):
+        require_ids(condition)
+    require_ids(And((Eq("source", stable_id("source", "c", "handbook")), Exists("parent"))))
 
 
 def test_a_key_that_is_called_metadata_has_a_path() -> None:

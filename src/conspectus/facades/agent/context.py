@@ -31,7 +31,7 @@ from conspectus.facades.agent.retriever import EXPANSION_DEFAULTS, AsyncContextR
 from conspectus.facades.agent.storage import AgentStorage
 from conspectus.graph.node_mentions import NodeMention
 from conspectus.memory.scopes import graph_name, includes_scope
-from conspectus.model.filter import And, Exists, Filter, In
+from conspectus.model.filter import And, Exists, Filter, In, in_documents
 from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, MemoryWritten, Scope
 from conspectus.model.stream_events import ENTITIES
 from conspectus.text.name_keys import key_of
@@ -220,7 +220,7 @@ class AsyncAgentContext(AsyncAgentMemory):
         if not what.everything:
             ids = what.ids or (await super()._forget(what, scope, preview=True)).ids
             parts = [
-                In("document", ids[start : start + MAX_IDS_PER_FILTER])
+                in_documents(ids[start : start + MAX_IDS_PER_FILTER])
                 for start in range(0, len(ids), MAX_IDS_PER_FILTER)
             ]
         for part in parts:

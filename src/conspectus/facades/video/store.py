@@ -27,7 +27,7 @@ from conspectus.facades.video.stored_captions import StoredCaptions, vector_of
 from conspectus.integrations.best_hits import best_of_each
 from conspectus.model import records
 from conspectus.model.captions import CaptionRange, NewCaption
-from conspectus.model.filter import And, Eq
+from conspectus.model.filter import And, Eq, in_documents
 from conspectus.model.pages import pages
 from conspectus.model.query import Query, QueryContext
 from conspectus.model.records import Collection
@@ -180,7 +180,7 @@ class EngineContextStore(ClosableStore):
         """Delete a document and return whether it existed."""
         if (captions := await self._open(engine)) is None:
             return False
-        condition = And((Eq("document", doc_id), Eq("kind", "caption")))
+        condition = And((in_documents([doc_id]), Eq("kind", "caption")))
         receipt = await engine.documents.delete_by_filter(condition, collection=captions.collection.id)
         deleted = receipt.documents > 0
         self._count -= deleted

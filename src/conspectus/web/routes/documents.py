@@ -12,7 +12,7 @@ from conspectus.ingest.messages import GrantMembers
 from conspectus.memory.jsonl_reader import renumber
 from conspectus.model import parameters
 from conspectus.model.channels import ArchiveKind, ImportReport
-from conspectus.model.filter import And, Eq, In
+from conspectus.model.filter import And, Eq, in_documents
 from conspectus.model.filter_json import filter_from_json
 from conspectus.model.records import Receipt, Source, Written
 from conspectus.model.reports import Page
@@ -110,8 +110,7 @@ async def delete_documents_of_collection(
     """Delete the documents of a collection that are named, or that match."""
     if (body.ids is None) is (body.filter is None):
         raise InvalidInput("filter", "give either ids or filter")
-    named = In("document", tuple(body.ids or ()))
-    where = named if body.filter is None else filter_from_json(body.filter)
+    where = in_documents(body.ids or ()) if body.filter is None else filter_from_json(body.filter)
     return await engine.documents.delete_by_filter(where, collection=collection, purge=body.purge)
 
 
