@@ -171,6 +171,7 @@ class Searcher:
             hydrate=self._authorized.rows(access),
             embedder=embedder or NO_VECTORS,
             filter=access.restrict_filter(filter),
+            at=self._parts.clock() if ranking is None else ranking.at,
             sources=access.select_counted_sources(query.filter),
             ranking_context=ranking,
             thread_chunks=await self._thread_chunks(access, ranking),

@@ -48,7 +48,7 @@ from conspectus.streams.caption_format import format_time
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.stream_clocks import clock_of
 from conspectus.text.times import to_microseconds
-from conspectus.time_expressions import ClockFace, find_time, unread_times
+from conspectus.time_expressions import ClockFace, describe_unread_times, find_time
 from conspectus.window.build import WindowOptions
 
 BACKWARD_RELATIONS = frozenset({"before", "until", "by"})
@@ -67,10 +67,6 @@ HITS_PER_MOMENT = 3
 """Number of hits per requested moment whose surrounding captions are read."""
 TOKENS_PER_CAPTION = 20
 """Tokens of a window for each caption that is retrieved first."""
-UNREAD_TIME = (
-    "{!r} looks like a time, but was not read as one of these streams; write it as 2025-03-10 or 'last week',"
-    " or give a range"
-)
 WITH_MOMENT = "adjacent"
 """The part of the score of a caption that was added with its moment."""
 
@@ -167,7 +163,7 @@ class VideoSearch(Service, checked=False):
         if skipped:
             plan[SKIPPED_STREAMS] = f"{list_first_names(skipped)} (no such time on the clock)"
         text = next(texts_without_time, query.query).strip()
-        notices = tuple(map(UNREAD_TIME.format, unread_times(text))) if reads_times else ()
+        notices = describe_unread_times(text) if reads_times else ()
         return ResolvedStreams(query, access, text, streams, plan, notices)
 
     async def _parse_query(

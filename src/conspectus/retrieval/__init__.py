@@ -1,4 +1,4 @@
 """Search: from a query to hits, each with the parts of its score.
 
-Imports graph, ports and text.
+Imports graph, ports, text and time_expressions.
 """

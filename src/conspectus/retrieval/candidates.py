@@ -7,13 +7,17 @@ from dataclasses import replace
 import numpy as np
 
 from conspectus.deferred import dataclass
+from conspectus.model.filter import And
 from conspectus.model.ids import ChunkId
 from conspectus.ports import Candidates, Floats, Index, Probe
+from conspectus.retrieval.named_periods import NamedPeriod
 from conspectus.retrieval.plan import MIN_DEPTH
 from conspectus.text.analyzer import analyzer_for
 
 MIN_IDF_SHARE = 0.3
 """Minimum share of an identifier in the summed inverse document frequency of a query for an exact match."""
+PERIOD_CANDIDATES = 50
+"""Candidates of each retriever from the period that a query names."""
 MIN_IDENTIFIER_DIGITS = 5
 """Number of digits from which an identifier is matched exactly in any query."""
 
@@ -31,6 +35,14 @@ async def collect_candidates(
     if extra:
         return await with_extra_candidates(index, probe, candidates, extra)
     return candidates
+
+
+async def best_of_period(index: Index, probe: Probe, period: NamedPeriod) -> list[int]:
+    """Return the best candidates of the period."""
+    filter = And((probe.filter, period.condition))
+    inside = await index.search(replace(probe, filter=filter, limit=PERIOD_CANDIDATES))
+    ids: list[int] = inside.ids.tolist()
+    return ids
 
 
 async def with_extra_candidates(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from conspectus.deferred import dataclass
 from conspectus.model.records import Period
 
+DATE_PART: Final = "date"
 DATE_WEIGHT: Final = 0.3
 MAX_DELAY: Final = timedelta(days=7)
 """Time after a day in which messages still count for it."""

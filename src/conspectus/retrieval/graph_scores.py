@@ -40,10 +40,12 @@ async def with_graph_scores(
     if expansion is None or connections is None:
         return ranked
     if not expansion.alpha:
-        return replace(ranked, plan={GRAPH_PART: "no weight"})
+        return replace(ranked, plan={**ranked.plan, GRAPH_PART: "no weight"})
     if connections.lack is not None:
         notice = f"graph scores were not used: {connections.lack}"
-        return replace(ranked, plan={GRAPH_PART: "not walked"}, notices=(notice,))
+        return replace(
+            ranked, plan={**ranked.plan, GRAPH_PART: "not walked"}, notices=(*ranked.notices, notice)
+        )
 
     async def select_matching(chunks: Sequence[int]) -> frozenset[int]:
         scored = await index.score(np.sort(np.asarray(chunks, dtype=np.int64)), probe)
@@ -86,8 +88,8 @@ def _with_graph_part(
         ranked,
         parts=parts,
         through={chunk: way.through for chunk, way in zip(ids, ways, strict=True) if way.through},
-        plan=_plan_entries(paths, expansion),
-        notices=connections.notices,
+        plan={**ranked.plan, **_plan_entries(paths, expansion)},
+        notices=(*ranked.notices, *connections.notices),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from datetime import datetime
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -15,10 +16,18 @@ from conspectus.model.index import analyzed_text
 from conspectus.model.records import Collection, EmbeddingSpace, StoredChunk
 from conspectus.ports import Candidates, Embedder, Ids, Index, Probe
 from conspectus.retrieval.boosts import identifier_boost
-from conspectus.retrieval.candidates import CandidateSelection, with_extra_candidates
+from conspectus.retrieval.candidates import CandidateSelection, best_of_period, with_extra_candidates
 from conspectus.retrieval.counting import asks_for_number, repeated_thread_penalty
+from conspectus.retrieval.dates import DATE_PART
 from conspectus.retrieval.feedback import FEEDBACK_PART, PastFeedback
 from conspectus.retrieval.fusion import CONVERSATION_FUSION, Fused, FusionProfile, fuse, fusion_for_model
+from conspectus.retrieval.named_periods import (
+    TIME_ENTRY,
+    QueryTimes,
+    has_timed_rows,
+    read_query_times,
+    select_in_period,
+)
 from conspectus.retrieval.phrases import PHRASE_WEIGHT, phrase_boost, phrase_words
 from conspectus.retrieval.profiles import PLAIN, AdditiveProfile, MultiplicativeProfile, Weights
 from conspectus.retrieval.ranked_candidates import RankedCandidates
@@ -52,7 +61,8 @@ class SearchContext:
 
     `index` holds all records of the collection, `refreshed` updates it, and `hydrate` reads the rows of
     chunk ids. `embedder` embeds queries, or is the reason why they cannot be embedded. `filter` includes
-    the permissions of the user. The term frequencies of `sources` count beside those of the collection.
+    the permissions of the user. `at` is the time of the query.
+    The term frequencies of `sources` count beside those of the collection.
     `ranking_context` has the place and time of the query, if given, and `thread_chunks` are the first chunks
     of the messages in the thread that it names, which are candidates in any case. `fusion` replaces the
     default weights of keywords and vectors. `alone` disables the scores from neighbors in threads. With
@@ -66,6 +76,7 @@ class SearchContext:
     hydrate: Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]
     embedder: Embedder | str
     filter: Filter
+    at: datetime
     sources: tuple[SourceId, ...] = ()
     ranking_context: RankingContext | None = None
     thread_chunks: tuple[ChunkId, ...] = ()
@@ -96,6 +107,40 @@ class SearchContext:
 
 
 async def rank(
+    context: SearchContext,
+    index: Index,
+    probe: Probe,
+    candidates: Candidates,
+    *,
+    selection: CandidateSelection,
+) -> RankedCandidates | None:
+    """Rank the candidates, with those of the calendar period that a query in conversations names.
+
+    Returns None if a row was deleted meanwhile.
+    """
+    ranked = await _rank(context, index, probe, candidates, selection=selection)
+    if ranked is None or context.alone or context.multiplies or not has_timed_rows(ranked.rows.values()):
+        return ranked
+    times = read_query_times(context.query, context.at)
+    if times.period is not None:
+        inside = await best_of_period(index, probe, times.period)
+        candidates = await with_extra_candidates(index, probe, candidates, inside)
+        selection = selection.with_requested(inside)
+        ranked = await _rank(context, index, probe, candidates, selection=selection)
+    return None if ranked is None else _with_times(ranked, times, _weights(context.ranking_context, ranked))
+
+
+def _with_times(ranked: RankedCandidates, times: QueryTimes, weights: Weights) -> RankedCandidates:
+    """Add the part for what is from the period that the query names, and say which one that is."""
+    ranked = replace(ranked, notices=(*ranked.notices, *times.notices))
+    if times.period is None:
+        return ranked
+    inside = select_in_period(times.period, ranked.rows.values())
+    ranked = ranked.with_part_of(DATE_PART, dict.fromkeys(inside, weights.date))
+    return replace(ranked, plan={**ranked.plan, TIME_ENTRY: times.period.description})
+
+
+async def _rank(
     context: SearchContext,
     index: Index,
     probe: Probe,

@@ -7,7 +7,7 @@ import numpy as np
 from conspectus.model.records import Document, StoredChunk
 from conspectus.retrieval.arrays import Floats, Ids
 from conspectus.retrieval.boosts import question_penalty, role_boost, speaker_boost
-from conspectus.retrieval.dates import date_boost
+from conspectus.retrieval.dates import DATE_PART, date_boost
 from conspectus.retrieval.profiles import PLAIN, Weights
 from conspectus.retrieval.thread_boosts import (
     above_typical,
@@ -46,7 +46,7 @@ def thread_parts(
         "reply": preceding_question_boost(
             above, ids, links, authors=authors, texts=texts, weight=weights.reply
         ),
-        "date": inside * date_boost(query, times, weight=weights.date),
+        DATE_PART: inside * date_boost(query, times, weight=weights.date),
     }
 
 

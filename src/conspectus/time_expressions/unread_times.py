@@ -13,12 +13,20 @@ _NUMERIC_DATE: Final = re_pattern(
     r"(?:[0-9]{1,4}/[0-9]{1,2}/[0-9]{2,4}|[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{4}|[0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?![\w/-]|\.[0-9])"
 )
+_NOTICE: Final = (
+    "{!r} looks like a time, but was not read; write it as 2025-03-10 or 'last week', or give a range"
+)
 _WORDS_BEFORE_AGO: Final = 2
 _ORDINAL_MARKS: Final = frozenset({".", "de"})
 """What stands between the number and the name of a month: `31. Februar`, `31 de febrero`."""
 
 _Span = tuple[Token, Token]
 """The first and the last token of a phrase."""
+
+
+def describe_unread_times(query: str) -> tuple[str, ...]:
+    """Return a notice for each phrase of a query that looks like a time which was not read."""
+    return tuple(map(_NOTICE.format, unread_times(query)))
 
 
 def unread_times(query: str) -> list[str]:
