@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 from conspectus.sources.files.exif import photo_line
 from conspectus.sources.files.extract import Extract, Refused
+from conspectus.sources.files.file_properties import join_authors, language_metadata, texts_named
 from conspectus.sources.files.html import read_visible_text
 from conspectus.sources.files.missing_words import ShownText, join_notices, missing_words_notice
 from conspectus.sources.files.page_texts import page_text
@@ -43,14 +44,13 @@ def read_book(archive: Archive) -> Extract:
         text, _shown_texts(archive.unread(), package, posixpath.dirname(name), locked)
     )
     metadata = find_child(package, "metadata")
-    details = {name: _details(metadata, name) for name in ("title", "creator", "language")}
     return Extract(
         text,
         "application/epub+zip",
-        title=next(iter(details["title"]), ""),
+        title=next(iter(texts_named(metadata, "title")), ""),
         notice=join_notices(encrypted, missing),
-        author=", ".join(details["creator"]) or None,
-        metadata={"language": details["language"][0]} if details["language"] else {},
+        author=join_authors(texts_named(metadata, "creator")),
+        metadata=language_metadata(texts_named(metadata, "language")),
     )
 
 
@@ -66,12 +66,6 @@ def _shown_texts(archive: Archive, package: Any, folder: str, locked: frozenset[
             kind = "" if name in spine else "pages outside of the reading order"
             data = archive.read(name)
             yield page_text(data, kind, encoding=_encoding(data))
-
-
-def _details(metadata: Any | None, name: str) -> list[str]:
-    """Return the texts of the elements of that name in the metadata of a book."""
-    elements = () if metadata is None else (element for element in metadata if local_name(element) == name)
-    return list(filter(None, (" ".join((element.text or "").split()) for element in elements)))
 
 
 def _chapter(archive: Archive, name: str) -> str:

@@ -8,6 +8,7 @@ from lxml.etree import HTMLParser
 
 from conspectus.model.records import TextPosition
 from conspectus.sources.files.extract import one_line
+from conspectus.sources.files.file_properties import join_authors
 from conspectus.sources.files.html_navigation import (
     CONTENT,
     FRAMES,
@@ -102,6 +103,8 @@ class VisibleText:
         self._describe_picture = describe_picture
         self.title = ""
         self.heading = ""
+        self.authors: list[str] = []
+        self.language = ""
         self.words = 0
         self.left_out = 0
         self._with_navigation = with_navigation
@@ -134,6 +137,8 @@ class VisibleText:
         if is_skipped or self._is_unseen(tag, attributes):
             self._skipped_from, self._skips_navigation = self._open, is_skipped
             return
+        if tag in {"html", "meta"}:
+            self._read_properties(tag, attributes)
         self._links += tag == "a"
         self._content += tag in CONTENT
         if (tag == "title" and not self.title) or (tag == "h1" and not self.heading):
@@ -181,6 +186,13 @@ class VisibleText:
     def close(self) -> "VisibleText":
         """Handle the end of the page."""
         return self
+
+    def _read_properties(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Read the author and the language that the page declares."""
+        if tag == "html":
+            self.language = self.language or attributes.get("lang", "")
+        elif attributes.get("name", "").lower() == "author":
+            self.authors.append(attributes.get("content", ""))
 
     def _is_unseen(self, tag: str, attributes: Mapping[str, str]) -> bool:
         """Return whether the content of an element is not on the page; formulas of MathJax are."""
@@ -319,6 +331,8 @@ class HtmlPage(NamedTuple):
     title: str
     text: str
     notice: str | None = None
+    author: str | None = None
+    language: str = ""
 
 
 def markdown_title(text: str) -> str:
@@ -345,6 +359,7 @@ def read_html(text: str, *, describe_picture: Callable[[str], str] | None = None
     page = read_visible_text(data, "utf-8", with_navigation=False, describe_picture=describe_picture)
     content = page.text()
     title = " ".join((page.title or page.heading).split())
+    notice = navigation_notice(page.words + page.left_out, page.left_out)
     if not content and page.left_out:
-        return HtmlPage(title, read_visible_text(data, "utf-8").text())
-    return HtmlPage(title, content or title, navigation_notice(page.words + page.left_out, page.left_out))
+        content, notice = read_visible_text(data, "utf-8").text(), None
+    return HtmlPage(title, content or title, notice, join_authors(page.authors), page.language)

@@ -1,7 +1,7 @@
 """OpenDocument: texts, presentations and spreadsheets, with the texts of cells as they are shown."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from conspectus.deferred import dataclass
@@ -17,6 +17,7 @@ from conspectus.sources.files.extract import (
     one_line,
     split_pages,
 )
+from conspectus.sources.files.file_properties import join_authors, language_metadata, texts_named
 from conspectus.sources.files.margins import margin_block
 from conspectus.sources.files.missing_words import join_notices, missing_words_notice
 from conspectus.sources.files.odf_objects import read_object
@@ -67,17 +68,26 @@ def read_open_document(archive: Archive) -> Extract:
     reader = _Reader(archive, _hidden_styles(styles), _title_styles(styles), _numbered_styles(styles))
     name = local_name(kind)
     if name == "spreadsheet":
-        return _read_sheets(kind, reader, styles[1])
+        return _with_properties(_read_sheets(kind, reader, styles[1]), archive)
     body_blocks = reader.slides(kind) if name == "presentation" else reader.blocks(kind)
     blocks = [*body_blocks, *reader.notes, *(() if name == "presentation" else reader.margins(styles[1]))]
     text, places = split_pages(join_blocks(blocks), first=0 if name == "presentation" else 1)
     places = places[1:] if name == "presentation" else places
-    facts = find_child(archive.xml("meta.xml"), "meta")
-    written = {local_name(node): one_line(node.text or "") for node in (() if facts is None else facts)}
-    title = written.get("title") or reader.title
-    author = written.get("initial-creator") or written.get("creator") or None
     notice = missing_words_notice(text, shown_texts(archive.unread(), reader.hidden))
-    return Extract(text, MEDIA_TYPE + name, title=title, places=places, notice=notice, author=author)
+    extract = Extract(text, MEDIA_TYPE + name, title=reader.title, places=places, notice=notice)
+    return _with_properties(extract, archive)
+
+
+def _with_properties(extract: Extract, archive: Archive) -> Extract:
+    """Return what was read of a document with the title, author and language of its properties."""
+    properties = find_child(archive.xml("meta.xml"), "meta")
+    author = join_authors(texts_named(properties, "initial-creator"))
+    return replace(
+        extract,
+        title=next(iter(texts_named(properties, "title")), extract.title),
+        author=author or join_authors(texts_named(properties, "creator")),
+        metadata=language_metadata(texts_named(properties, "language")),
+    )
 
 
 def _read_sheets(spreadsheet: Any, reader: "_Reader", styles: Any) -> Extract:

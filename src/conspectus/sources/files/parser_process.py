@@ -23,6 +23,7 @@ from conspectus.sources.files.docx import read_word
 from conspectus.sources.files.email import read_mail, read_mailbox
 from conspectus.sources.files.epub import read_book
 from conspectus.sources.files.extract import Extract, Limits, Oversized, Refused, Unsupported
+from conspectus.sources.files.file_properties import with_core_properties
 from conspectus.sources.files.html_photos import read_page_with_photos
 from conspectus.sources.files.ocr import Recognizer, RecognizerNeeded, UnloadedRecognizer, load_recognizer
 from conspectus.sources.files.odf import read_open_document
@@ -149,10 +150,11 @@ def _read_office(data: bytes, limits: Limits) -> Extract:
         # This checks the unpacked size of all parts.
         for name in archive.names():
             archive.read(name)
-        return read_sheets(data, Archive(data, limits.unpacked) if "xl/workbook.xml" in names else None)
+        sheet_parts = archive.unread() if "xl/workbook.xml" in names else None
+        return with_core_properties(read_sheets(data, sheet_parts), archive)
     for folder, read in (("word/", read_word), ("ppt/", read_slides)):
         if any(name.startswith(folder) for name in names):
-            return read(archive)
+            return with_core_properties(read(archive), archive)
     if "content.xml" in names:
         return read_open_document(archive)
     raise Refused("is a ZIP archive, but no office document: name it .zip to read the files in it")

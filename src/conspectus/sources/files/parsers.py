@@ -13,6 +13,7 @@ from conspectus.model.records import NewDocument, Syntax
 from conspectus.sources.files.delimited import DELIMITERS, read_delimited_table
 from conspectus.sources.files.extract import Extract, Refused
 from conspectus.sources.files.feeds import feed_documents, is_feed
+from conspectus.sources.files.file_properties import language_metadata
 from conspectus.sources.files.html import markdown_title, read_html, rst_title
 from conspectus.sources.files.json_documents import json_documents, json_lines_documents
 from conspectus.sources.files.markdown_tables import render_html_tables
@@ -154,7 +155,12 @@ def _html(text: str, name: str) -> Parsed:
     page = read_html(text)
     if not page.text:
         return (), "the page has no text"
-    return (_page(page.text, name, title=page.title, syntax="markdown"),), page.notice
+    document = replace(
+        _page(page.text, name, title=page.title, syntax="markdown"),
+        author=page.author,
+        metadata=language_metadata([page.language]),
+    )
+    return (document,), page.notice
 
 
 def _table_reader(delimiters: str) -> Reader:

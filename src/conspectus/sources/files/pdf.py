@@ -1,13 +1,15 @@
 """PDF: the text of each page, with bookmarks as headings."""
 
+import ctypes
 import re
 from collections.abc import Iterator, Sequence
 
 import pypdfium2
-from pypdfium2.raw import FPDF_ERR_PASSWORD
+from pypdfium2.raw import FPDF_ERR_PASSWORD, FPDFCatalog_GetLanguage
 
 from conspectus.model.records import TextPosition
 from conspectus.sources.files.extract import Extract, Refused, left_out_notice
+from conspectus.sources.files.file_properties import join_authors, language_metadata
 from conspectus.sources.files.ocr import NOT_INSTALLED, PageReader
 from conspectus.sources.files.pdf_pages import PageSpans, drop_running_heads, page_regions, page_spans
 from conspectus.sources.files.pdf_pictures import picture_lines
@@ -21,6 +23,7 @@ from conspectus.sources.files.scans import (
 
 BETWEEN = "\n\n"
 MAX_BOOKMARKS = 10_000
+MAX_LANGUAGE_BYTES = 100
 UNTITLED = frozenset({"untitled", "(anonymous)", "unspecified"})
 _HYPHEN = re.compile("[\ufffe\x02]\n?")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
@@ -43,6 +46,8 @@ def read_pdf(data: bytes, recognizer: PageReader | None = None, *, problem: str 
         ]
         bookmarks = list(_bookmarks(document, len(pages)))
         title = " ".join(_clean(document.get_metadata_value("Title")).split())
+        author = join_authors([_clean(document.get_metadata_value("Author"))])
+        language = language_metadata([_language(document)])
     except pypdfium2.PdfiumError as error:
         locked = error.err_code == FPDF_ERR_PASSWORD
         raise Refused("is encrypted with a password" if locked else f"a damaged PDF: {error}") from None
@@ -62,9 +67,20 @@ def read_pdf(data: bytes, recognizer: PageReader | None = None, *, problem: str 
         title="" if title.lower() in UNTITLED else title,
         places=with_boxes(_places(pages, bookmarks), recognized),
         notice="; ".join(notices) or None,
-        metadata=describe_recognition(recognized),
+        author=author,
+        metadata={**language, **describe_recognition(recognized)},
         read_by="ocr" if recognized else "text",
     )
+
+
+def _language(document: pypdfium2.PdfDocument) -> str:
+    """Return the language that the catalog of a PDF names; empty if it names none."""
+    size = FPDFCatalog_GetLanguage(document, None, 0)
+    if not 0 < size <= MAX_LANGUAGE_BYTES:
+        return ""
+    buffer = ctypes.create_string_buffer(size)
+    FPDFCatalog_GetLanguage(document, ctypes.cast(buffer, ctypes.POINTER(ctypes.c_ushort)), size)
+    return buffer.raw.decode("utf-16-le", "replace").rstrip("\0")
 
 
 def _page_spans(document: pypdfium2.PdfDocument, index: int) -> PageSpans | None:
