@@ -1,5 +1,6 @@
 """Texts of files: line ends are one kind, and images, audio and binary data are refused."""
 
+import unicodedata
 from collections.abc import Iterable
 
 from conspectus.deferred import dataclass
@@ -27,6 +28,15 @@ PHOTO_BRANDS = {b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIF", b"msf1": "HEI
 """Photos of telephones, which are in the container of MP4, by the four bytes after its mark."""
 CONTROL_CHARACTERS = tuple(map(chr, {*range(1, 32)} - {8, 9, 10, 12, 13, 27}))
 MAX_SCANNED_CHARACTERS = 1_000_000
+HIGH_CONTROL_CHARACTERS = tuple(map(chr, {*range(0x7F, 0xA0)} - {0x85}))
+"""No text has them on purpose. Texts that were decoded twice do, so they count in guessed encodings alone."""
+MAX_CONTROL_SHARE = 0.02
+MAX_STRAY_CONTROLS = 3
+"""So many may be in a short file whose name is that of a text, unless they are half of it."""
+MAX_ACCENT_SHARE = 0.3
+EAST_ASIAN_SCRIPTS = frozenset({"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL"})
+MIN_GUESSABLE_BYTES = 100
+"""The encoding of a shorter file is guessed only if its characters could be words."""
 MAX_ZERO_SHARE = 0.1
 """Largest share of zero characters in a file whose name is that of a text."""
 
@@ -48,7 +58,7 @@ def plain_text(data: bytes, name: str, *, is_text: bool, charset: str | None = N
     """
     refuse_unsupported(name, data)
     decoded = decode(data, charset)
-    if decoded is None or looks_binary(decoded.text, MAX_ZERO_SHARE if is_text else 0.0):
+    if decoded is None or _is_binary(data, decoded, is_text=is_text):
         fault = UnreadableFile if is_text else UnsupportedContent
         raise fault(name, "binary data, not text in any known encoding")
     text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
@@ -72,8 +82,35 @@ def refuse_unsupported(name: str, data: bytes) -> None:
 def looks_binary(text: str, max_zero_share: float = MAX_ZERO_SHARE) -> bool:
     """Return whether there are too many zero characters, or many other control characters."""
     sample = text[:MAX_SCANNED_CHARACTERS]
-    control_count = sum(map(sample.count, CONTROL_CHARACTERS))
-    return sample.count("\0") > max_zero_share * len(sample) or control_count > 0.02 * len(sample) + 3
+    controls = sum(map(sample.count, CONTROL_CHARACTERS))
+    max_controls = min(MAX_CONTROL_SHARE * len(sample) + MAX_STRAY_CONTROLS, len(sample) / 2)
+    return sample.count("\0") > max_zero_share * len(sample) or controls > max_controls
+
+
+def _is_binary(data: bytes, decoded: Decoded, *, is_text: bool) -> bool:
+    """Return whether decoded bytes are no text: the rules are stricter for guesses and for unknown names."""
+    if looks_binary(decoded.text, MAX_ZERO_SHARE if is_text else 0.0):
+        return True
+    sample = decoded.text[:MAX_SCANNED_CHARACTERS]
+    high_controls = HIGH_CONTROL_CHARACTERS if decoded.guessed else ()
+    controls = sum(map(sample.count, (*CONTROL_CHARACTERS, *high_controls)))
+    if (decoded.guessed or not is_text) and controls > MAX_CONTROL_SHARE * len(sample):
+        return True
+    is_short_guess = decoded.guessed and not is_text and len(data) < MIN_GUESSABLE_BYTES
+    return is_short_guess and not _could_be_words(sample)
+
+
+def _could_be_words(text: str) -> bool:
+    """Return whether few characters are above ASCII, or letters of one script (at most half if Latin)."""
+    above_ascii = [character for character in text if character > "\x7f"]
+    letters = [character for character in above_ascii if character.isalpha()]
+    if len(above_ascii) < MAX_ACCENT_SHARE * len(text):
+        return True
+    scripts = {unicodedata.name(letter, "").partition(" ")[0] for letter in letters}
+    has_one_script = len(scripts) == 1 or scripts <= EAST_ASIAN_SCRIPTS
+    if not has_one_script or 3 * len(letters) < 2 * len(above_ascii):
+        return False
+    return "LATIN" not in scripts or 2 * len(above_ascii) <= len(text)
 
 
 def _warnings(decoded: Decoded, zeros: int) -> Iterable[str]:
