@@ -11,6 +11,7 @@ the spans, three in a row, that are in the first five hits. Needs the extra `ocr
 import asyncio
 import io
 import json
+import math
 import random
 import time
 from collections import defaultdict
@@ -39,7 +40,7 @@ from conspectus.sources.files.pdf import read_pdf
 SHARES = {"chunking_evaluation": 0.7, "legalbench_rag": 0.3}
 MAX_DOCUMENT_CHARACTERS = 130_000
 LINE_CHARACTERS = 95
-PAGE_LINES = 44
+PAGE_LINES = 34
 DEPTH = 5
 SHINGLE = 3
 PAGE_POINTS = (595, 842)
@@ -91,7 +92,9 @@ def main() -> None:
         words = fmean(word_share(texts[name], extract.text) for name, extract in reading.extracts.items())
         figures[form] = {"recall@5": share, "words": words, "seconds_a_page": reading.seconds_a_page}
         rows.append([form, f"{100 * share:.1f}", f"{100 * words:.1f}", f"{reading.seconds_a_page:.2f}"])
-    title = f"{len(questions)} questions to {len(pages)} documents of {count} pages, {DPI} dpi."
+    words_a_page = round(sum(len(text.split()) for text in texts.values()) / count)
+    size = f"{count} pages with {words_a_page} words on average"
+    title = f"{len(questions)} questions to {len(pages)} documents of {size}, {DPI} dpi."
     columns = ("pages", "recall@5", "words", "CPU seconds a page")
     Result.of(title, columns, rows, figures=figures).shown("scans", save=options.save)
 
@@ -165,7 +168,11 @@ def scan(file: bytes) -> bytes:
 def read(files: Mapping[str, bytes], recognizer: Recognizer | None) -> Reading:
     """Read the files, as the child process of the readers does."""
     began = time.process_time()
-    extracts = {name: read_pdf(file, recognizer) for name, file in files.items()}
+    extracts = {}
+    for name, file in files.items():
+        if recognizer is not None:
+            recognizer.begin_file(math.inf)
+        extracts[name] = read_pdf(file, recognizer)
     seconds = time.process_time() - began
     pages = sum(len(pypdfium2.PdfDocument(file)) for file in files.values())
     return Reading(extracts, seconds / pages)

@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from conspectus.deferred import dataclass
 from conspectus.errors import optional
 from conspectus.model.records import Box
+from conspectus.sources.files.ocr_languages import ALL_LANGUAGES, MAX_ENGINES, LanguageChoice
 
 Image: TypeAlias = Any
 """An image of Pillow."""
@@ -48,6 +49,7 @@ class Word:
     text: str
     confidence: float
     box: Box
+    language: str = ""
     begins_line: bool = False
     begins_paragraph: bool = False
 
@@ -99,14 +101,22 @@ class UnloadedRecognizer:
 
 @dataclass(slots=True)
 class Recognizer:
-    """Tesseract with its languages loaded; `orientation` finds pages that stand on their side or head."""
+    """Tesseract with its languages loaded; `orientation` finds pages that stand on their side or head.
 
-    engine: Any
+    `engines` has one for all languages (`ALL_LANGUAGES`), and where these are several, one for each.
+    """
+
+    engines: Mapping[str, Any]
     orientation: Any
     deadline: float = field(default=math.inf)
+    choice: LanguageChoice = field(init=False)
 
-    def limit_seconds(self, seconds: float) -> None:
-        """Set the time within which the pages of one file are recognized."""
+    def __post_init__(self) -> None:
+        self.choice = LanguageChoice(self.engines.keys() - {ALL_LANGUAGES})
+
+    def begin_file(self, seconds: float) -> None:
+        """Begin a file, whose pages are recognized within a time."""
+        self.choice.begin_file()
         self.deadline = time.monotonic() + TIME_SHARE * seconds
 
     def is_late(self) -> bool:
@@ -116,40 +126,41 @@ class Recognizer:
     def read(self, image: Image) -> RecognizedPage:
         """Return the text of a page image, which may be skewed or turned; empty if it has no words."""
         page_image = _soften(_fit_pixels(image.convert("L")))
-        words = self._words(page_image)
+        words = self._words(page_image, self.choice.current)
         quarter_turns = 0
         if _mean_confidence(words) < TURNED_CONFIDENCE:
             quarter_turns = self._quarter_turns(page_image)
         if quarter_turns:
             page_image = page_image.rotate(90 * quarter_turns, expand=True)
-            words = self._words(page_image)
+            words = self._words(page_image, self.choice.current)
+        if not self.choice.suits(_mean_confidence(words)):
+            self.choice.begin_file()
+            words = self._words(page_image, ALL_LANGUAGES)
+        if self.choice.current == ALL_LANGUAGES:
+            self.choice.learn([word.language for word in words], _mean_confidence(words))
         if _mean_confidence(words) < MIN_PAGE_CONFIDENCE:
             return RecognizedPage()
         return _compose_page(words, page_image.size, quarter_turns)
 
-    def _words(self, image: Image) -> list[Word]:
+    def _words(self, image: Image, language: str) -> list[Word]:
         """Return the words of an image in reading order, after it was straightened."""
-        self._show(image)
-        layout = self.engine.AnalyseLayout()
+        engine = self.engines[language]
+        _show(engine, image)
+        layout = engine.AnalyseLayout()
         if layout is None:
             return []
         degrees = math.degrees(layout.Orientation()[3])
         if MIN_SKEW_DEGREES <= abs(degrees) < 45:
-            self._show(image.rotate(degrees, fillcolor=255, resample=BICUBIC))
+            _show(engine, image.rotate(degrees, fillcolor=255, resample=BICUBIC))
         remaining = self.deadline - time.monotonic()
-        self.engine.Recognize(0 if remaining == math.inf else max(1, int(remaining * 1_000)))
-        words = list(_iterate_words(self.engine))
-        self.engine.Clear()
+        engine.Recognize(0 if remaining == math.inf else max(1, int(remaining * 1_000)))
+        words = list(_iterate_words(engine))
+        engine.Clear()
         return words
-
-    def _show(self, image: Image) -> None:
-        self.engine.SetImage(image)
-        self.engine.SetSourceResolution(DPI)
 
     def _quarter_turns(self, image: Image) -> int:
         """Return by how many quarter turns (counterclockwise) an image is set upright."""
-        self.orientation.SetImage(image)
-        self.orientation.SetSourceResolution(DPI)
+        _show(self.orientation, image)
         detected = self.orientation.DetectOrientationScript()
         self.orientation.Clear()
         return 0 if detected is None else round(detected["orient_deg"] / 90) % 4
@@ -186,18 +197,26 @@ def load_recognizer(languages: str = "", folder: str = "") -> Recognizer:
     requested = languages.split("+") if languages else installed
     if problem := _missing_languages(requested, installed, data_folder):
         raise ValueError(problem)
-    language_engine = tesserocr.PyTessBaseAPI(
-        path=str(data_folder), lang="+".join(requested), oem=tesserocr.OEM.LSTM_ONLY
-    )
+    languages_alone = requested if 1 < len(requested) <= MAX_ENGINES else []
+    loaded = {ALL_LANGUAGES: "+".join(requested), **{language: language for language in languages_alone}}
+    engines = {
+        name: tesserocr.PyTessBaseAPI(path=str(data_folder), lang=codes, oem=tesserocr.OEM.LSTM_ONLY)
+        for name, codes in loaded.items()
+    }
     has_orientation = (data_folder / f"{ORIENTATION}.traineddata").exists()
     orientation_folder = str(data_folder) if has_orientation else packaged
     orientation_engine = tesserocr.PyTessBaseAPI(
         path=orientation_folder, lang=ORIENTATION, psm=tesserocr.PSM.OSD_ONLY
     )
-    recognizer = Recognizer(language_engine, orientation_engine)
+    recognizer = Recognizer(engines, orientation_engine)
     # Tesseract opens the file for its remarks when it has the first one: that a page has too few letters.
     recognizer.read(optional("PIL.Image", EXTRA, "pillow").new("L", (64, 64), 255))
     return recognizer
+
+
+def _show(engine: Any, image: Image) -> None:
+    engine.SetImage(image)
+    engine.SetSourceResolution(DPI)
 
 
 def _languages_in(folder: Path) -> list[str]:
@@ -243,6 +262,7 @@ def _iterate_words(engine: Any) -> Iterator[Word]:
                 " ".join(text.split()),
                 results.Confidence(levels.WORD),
                 box,
+                results.WordRecognitionLanguage() or "",
                 begins_line=results.IsAtBeginningOf(levels.TEXTLINE),
                 begins_paragraph=results.IsAtBeginningOf(levels.PARA),
             )

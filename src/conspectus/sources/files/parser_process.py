@@ -87,7 +87,7 @@ def answer_request(
     data = source.read(request["size"])
     limits = Limits(request["unpacked"], request["members"], request["ratio"])
     if recognizer is not None:
-        recognizer.limit_seconds(request["seconds"])
+        recognizer.begin_file(request["seconds"])
     try:
         extract = _extract(request, data, limits, recognizer)
         if len(extract.text) > limits.unpacked:

@@ -8,6 +8,7 @@ from PIL import Image, ImageFilter
 from tests.support.page_images import LINES, draw_page
 
 from conspectus.sources.files.ocr import BOX_UNITS, Recognizer, load_recognizer, recognition_problem
+from conspectus.sources.files.ocr_languages import ALL_LANGUAGES
 
 WORDS = " ".join(LINES).split()
 
@@ -66,9 +67,9 @@ def test_a_huge_page_is_scaled_down(recognizer: Recognizer) -> None:
 
 
 def test_no_further_page_is_read_when_the_time_is_over(recognizer: Recognizer) -> None:
-    recognizer.limit_seconds(0)
+    recognizer.begin_file(0)
     assert recognizer.is_late()
-    recognizer.limit_seconds(1_000)
+    recognizer.begin_file(1_000)
     assert not recognizer.is_late()
 
 
@@ -84,3 +85,18 @@ def test_a_problem_names_what_is_missing_and_what_there_is(tmp_path: Path) -> No
     assert "which has deu, eng" in recognition_problem("klingon").replace("eng, deu", "deu, eng")
     assert "no data for any language" in recognition_problem("", str(tmp_path))
     assert "CONSPECTUS_OCR_LANGUAGES" in recognition_problem("klingon")
+
+
+def test_a_page_of_another_language_is_read_in_all_languages() -> None:
+    pytest.importorskip("tesserocr")
+    recognizer = load_recognizer("eng+deu")
+    recognizer.choice.learn(["eng"] * 100, 96)
+    assert recognizer.read(draw_page([*LINES, *LINES], (1_300, 1_000))).text.split() == 2 * WORDS
+    assert recognizer.choice.current == "eng"
+    german_lines = (
+        "Der Leuchtturm wird bei Einbruch der Dunkelheit",
+        "eingeschaltet, und montags bringt das Schiff",
+    )
+    page = recognizer.read(draw_page(german_lines))
+    assert page.text.split() == " ".join(german_lines).split()
+    assert recognizer.choice.current == ALL_LANGUAGES

@@ -42,7 +42,7 @@ def _join(*files: bytes) -> bytes:
 
 
 def test_a_scanned_page_has_text_and_boxes(recognizer: Recognizer) -> None:
-    recognizer.limit_seconds(1_000)
+    recognizer.begin_file(1_000)
     extract = read_pdf(scanned_pdf(2), recognizer)
     assert extract.text.split() == 2 * WORDS
     assert (extract.read_by, extract.notice) == ("ocr", None)
@@ -54,25 +54,25 @@ def test_a_scanned_page_has_text_and_boxes(recognizer: Recognizer) -> None:
 
 
 def test_the_text_layer_is_taken_where_there_is_one(recognizer: Recognizer) -> None:
-    recognizer.limit_seconds(0)
+    recognizer.begin_file(0)
     extract = read_pdf(pdf(lines("The dog sleeps.")), recognizer)
     assert (extract.text, extract.read_by, extract.metadata) == ("The dog sleeps.", "text", {})
 
 
 def test_pages_that_the_time_did_not_suffice_for_are_counted(recognizer: Recognizer) -> None:
     mixed = _join(pdf(lines("The dog sleeps.")), scanned_pdf(2))
-    recognizer.limit_seconds(0)
+    recognizer.begin_file(0)
     late = read_pdf(mixed, recognizer)
     assert late.text.strip() == "The dog sleeps."
     assert late.notice == "2 of 3 pages were not read in time; raise CONSPECTUS_PARSE_TIMEOUT_SECONDS"
-    recognizer.limit_seconds(1_000)
+    recognizer.begin_file(1_000)
     whole = read_pdf(mixed, recognizer)
     assert whole.text.split() == ["The", "dog", "sleeps.", *WORDS, *WORDS]
     assert {(place.page, place.box is None) for place in whole.places} == {(1, True), (2, False), (3, False)}
 
 
 def test_a_layer_of_unknown_characters_is_replaced(recognizer: Recognizer) -> None:
-    recognizer.limit_seconds(1_000)
+    recognizer.begin_file(1_000)
     layer = pdf(lines(*LINES)).replace(b"/BaseFont /Helvetica", b"/BaseFont /Helvetica /ToUnicode 99 0 R")
     unmapped = layer.replace(
         b"trailer",
