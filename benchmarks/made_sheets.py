@@ -1,10 +1,15 @@
 """Workbooks made by script: formats of numbers, errors, several tables on a sheet, and hidden sheets."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
 
-from made_pages import MadePage
-from made_tables import expected, workbook
+from made_pages import MadePage, pep_paragraphs, pep_row
+from made_tables import PEP_NAMES, expected, workbook
 
+PEPS_OF_WORKBOOK = 40
+MADE_WORKBOOKS = 4
 FORMATS = ("0.0%", "yyyy-mm-dd", "[h]:mm", "0", "General")
 FORMATTED = (
     ("Kind", "t", None, "Kind"),
@@ -51,18 +56,44 @@ BLOCKS = (
 
 def blocks_of_a_sheet() -> MadePage:
     """Return a workbook with two tables on one sheet, divided by a blank row."""
-    rows, number = "", 0
-    for block in BLOCKS:
-        for texts in block:
-            number += 1
-            cells = (
-                f'<c r="{chr(65 + column)}{number}" t="inlineStr"><is><t>{text}</t></is></c>'
-                for column, text in enumerate(texts)
-            )
-            rows += f'<row r="{number}">{"".join(cells)}</row>'
-        number += 1
+    upper, lower = BLOCKS
+    rows = sheet_rows(upper) + sheet_rows(lower, len(upper) + 2)
     content = workbook({"Both": f"<sheetData>{rows}</sheetData>"})
     return MadePage("xlsx, tables", "table, blocks.xlsx", content, "\n\n".join(map(expected, BLOCKS)))
+
+
+def sheet_rows(rows: Sequence[Sequence[str]], first: int = 1) -> str:
+    """Return rows of texts of a sheet, from this number on."""
+    parts = []
+    for number, texts in enumerate(rows, first):
+        cells = "".join(
+            f'<c r="{chr(65 + column)}{number}" t="inlineStr"><is><t>{escape(text)}</t></is></c>'
+            for column, text in enumerate(texts)
+        )
+        parts.append(f'<row r="{number}">{cells}</row>')
+    return "".join(parts)
+
+
+def made_workbooks(peps: Path) -> Iterator[MadePage]:
+    """Yield workbooks of PEPs: for each type a sheet with a title above its table, and one of paragraphs."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted(peps.glob("*.rst"))]
+    for first in range(0, MADE_WORKBOOKS * PEPS_OF_WORKBOOK, PEPS_OF_WORKBOOK):
+        rows_by_type: dict[str, list[list[str]]] = defaultdict(list)
+        paragraphs: list[list[str]] = []
+        for text in texts[first : first + PEPS_OF_WORKBOOK]:
+            if row := pep_row(text):
+                rows_by_type[row[3]].append(row)
+                paragraphs += [[row[0], paragraph] for paragraph in pep_paragraphs(text)[:3]]
+        sheets: dict[str, str] = {}
+        markdown = ""
+        for kind, rows in rows_by_type.items():
+            title, table = f"{len(rows)} PEPs that are {kind}", [PEP_NAMES, *rows]
+            sheets[kind] = f"<sheetData>{sheet_rows([[title], *table])}</sheetData>"
+            markdown += f"## {kind}\n\n{title}\n\n{expected(table)}\n\n"
+        table = [["PEP", "Paragraph"], *paragraphs]
+        sheets["Paragraphs"] = f"<sheetData>{sheet_rows(table)}</sheetData>"
+        markdown += f"## Paragraphs\n\n{expected(table)}"
+        yield MadePage("xlsx, PEPs", f"workbook {first}.xlsx", workbook(sheets), markdown)
 
 
 def made_sheets() -> Iterator[MadePage]:

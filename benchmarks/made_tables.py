@@ -6,9 +6,10 @@ Merged cells are expected in each row and column that they span. Names in two ro
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import TypeAlias
 
-from made_pages import MadePage
+from made_pages import MadePage, pep_row
 from tables import OFFICE, OPC, OPEN, office_file, slide_file, zipped
 
 
@@ -63,6 +64,9 @@ TABLES: Mapping[str, Rows] = {
     "Chinese": CHINESE,
     "punctuation": PUNCTUATION,
 }
+PEP_NAMES = ["PEP", "Title", "Status", "Type", "Created"]
+LISTED_PEPS = 40
+MADE_LISTS = 4
 NESTED: Rows = (("Volt", "230"), ("Watt", "5"))
 
 
@@ -294,3 +298,13 @@ def made_tables() -> Iterator[MadePage]:
     text = "| Part | Facts |\n| --- | --- |\n| Pump | Volt 230 Watt 5 |\n| Fan | none |"
     yield MadePage("html, tables", "table, nested.html", inner.encode(), text)
     yield MadePage("md, tables", "table, nested.md", inner.encode(), text)
+
+
+def made_pep_tables(peps: Path) -> Iterator[MadePage]:
+    """Yield lists of PEPs with their titles and dates in each format that has tables."""
+    texts = (path.read_text(encoding="utf-8") for path in sorted(peps.glob("*.rst")))
+    rows = list(filter(None, map(pep_row, texts)))
+    for first in range(0, LISTED_PEPS * MADE_LISTS, LISTED_PEPS):
+        table = [PEP_NAMES, *rows[first : first + LISTED_PEPS]]
+        for kind, write in WRITERS.items():
+            yield MadePage(f"{kind}, PEPs", f"PEPs {first}.{kind}", write(table), expected(table))

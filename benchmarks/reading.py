@@ -14,14 +14,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 
 from made_pages import MadePage, made_pdfs, made_web_pages
 from made_pdf_tables import made_pdf_tables
-from made_sheets import made_sheets
-from made_tables import made_tables
+from made_sheets import made_sheets, made_workbooks
+from made_tables import made_pep_tables, made_tables
 from reading_scores import Pair, pairs_in, score
 from results import Result, option_parser
 
@@ -31,6 +31,8 @@ from conspectus.ports import FoundFile
 from conspectus.settings import Settings
 from conspectus.sources.subtitles.caption_import import read_caption_file
 
+GOLD_BY_COLUMN = frozenset({"xlsx_07_gap_tolerance_.xlsx"})
+"""Forms whose gold has all numbers, then all labels, then all units and values; people read them by row."""
 OURS = "conspectus"
 PEERS = ("markitdown", "pdfminer.six")
 
@@ -49,6 +51,14 @@ def pairs_made(pages: Iterator[MadePage], directory: Path) -> Iterator[Pair]:
         path = directory / page.name
         path.write_bytes(page.content)
         yield Pair(page.kind, path, page.expected)
+
+
+def pairs_by_row(pairs: Sequence[Pair]) -> Iterator[Pair]:
+    """Yield the pairs of each format in which a gold is by column, without these, as a kind of their own."""
+    kinds = {pair.kind for pair in pairs if pair.path.name in GOLD_BY_COLUMN}
+    for pair in pairs:
+        if pair.kind in kinds and pair.path.name not in GOLD_BY_COLUMN:
+            yield replace(pair, kind=f"{pair.kind}, gold by row")
 
 
 def read_ours(pairs: Sequence[Pair]) -> list[Reading]:
@@ -131,9 +141,12 @@ def main() -> None:
             *pairs_made(made_pdfs(sets / "peps", arguments.made), Path(folder)),
             *pairs_made(made_web_pages(sets / "fastapi_docs" / "en", arguments.made), Path(folder)),
             *pairs_made(made_tables(), Path(folder)),
+            *pairs_made(made_pep_tables(sets / "peps"), Path(folder)),
             *pairs_made(made_sheets(), Path(folder)),
+            *pairs_made(made_workbooks(sets / "peps"), Path(folder)),
             *pairs_made(made_pdf_tables(sets / "peps", arguments.made), Path(folder)),
         ]
+        pairs += pairs_by_row(pairs)
         readings = {OURS: read_ours(pairs)}
         for peer in PEERS if arguments.peers else ():
             readings[peer] = read_by_peer(peer, arguments.peers, pairs)

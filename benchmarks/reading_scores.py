@@ -4,7 +4,8 @@ Cells are compared by their words. Three forms that say the same to a person cou
 
 - A picture's description is its words, with or without a mark before it: `![alt](a.png)`, `[Image: alt]`.
 - A table of one cell is a line of text: it has no columns, and its words count as words.
-- A name over several columns may be a row of its own above theirs, or before each of them: `2024 / Q1`.
+- A name over several columns may be a row of its own above theirs, or before each of them: `2024 / Q1`. Words
+  are counted in the first form.
 """
 
 import html
@@ -85,10 +86,21 @@ def tables_of(text: str) -> list[list[list[str]]]:
 
 def cells_of(text: str) -> list[str]:
     """Return the cells of all Markdown tables of a text, row by row, as their words."""
-    tables = tables_of(text)
-    rows = (row for names, *below in tables for row in (*_split_names(names), *below))
+    rows = (row for table in tables_of(text) for row in table)
     cells = (" ".join(words_of(cell)) for row in rows for cell in row)
     return [cell for cell in cells if cell]
+
+
+def with_name_rows(text: str) -> str:
+    """Return a text whose tables have names over several columns in rows of their own."""
+    lines: list[str] = []
+    is_in_table = False
+    for line in text.split("\n"):
+        begins_table = line.lstrip().startswith("|") and not is_in_table
+        is_in_table = line.lstrip().startswith("|")
+        rows = _split_names(_PIPE.split(line.strip())[1:-1]) if begins_table else []
+        lines += [f"| {' | '.join(row)} |" for row in rows] if len(rows) > 1 else [line]
+    return "\n".join(lines)
 
 
 def _split_names(names: Sequence[str]) -> list[list[str]]:
@@ -119,8 +131,9 @@ def recall_in_order(expected: Sequence[str], texts: Sequence[str]) -> float:
     return (len(expected) - row.bit_count()) / len(expected) if expected else 1.0
 
 
-def score(expected: str, text: str) -> Score:
+def score(expected_markdown: str, markdown: str) -> Score:
     """Return how much of the expected Markdown is in a text."""
+    expected, text = with_name_rows(expected_markdown), with_name_rows(markdown)
     expected_words, words = words_of(expected), words_of(text)
     expected_cells, cells = cells_of(expected), cells_of(text)
     return Score(

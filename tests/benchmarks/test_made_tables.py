@@ -52,6 +52,19 @@ def test_sheets_are_read_as_they_are_shown(tmp_path: Path) -> None:
     check_cells(list(importlib.import_module("made_sheets").made_sheets()), tmp_path)
 
 
+def test_lists_and_workbooks_of_peps_are_read_whole(table_module: ModuleType, tmp_path: Path) -> None:
+    for number in range(1, 14):
+        text = PEP.format(number, f"Title {number}") + f"\n{'A paragraph of prose, set by script. ' * 4}\n"
+        (tmp_path / f"pep-{number:04}.rst").write_text(text, encoding="utf-8")
+    lists = list(table_module.made_pep_tables(tmp_path))
+    assert len(lists) == table_module.MADE_LISTS * len(KINDS)
+    check_cells(lists[: len(KINDS)], tmp_path)
+    workbooks = importlib.import_module("made_sheets").made_workbooks(tmp_path)
+    first = next(workbooks)
+    assert "13 PEPs that are Process" in first.expected and "A paragraph of prose" in first.expected
+    check_cells([first], tmp_path)
+
+
 @pytest.mark.usefixtures("table_module")
 def test_wrapped_cells_of_pdf_tables_are_joined_with_and_without_lines(tmp_path: Path) -> None:
     for number in range(1, 14):

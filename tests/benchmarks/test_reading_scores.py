@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 from benchmarks.made_pages import LAYOUTS, made_pdfs, made_web_pages
-from benchmarks.reading_scores import cells_of, pairs_in, recall, recall_in_order, score, words_of
+from benchmarks.reading_scores import (
+    cells_of,
+    pairs_in,
+    recall,
+    recall_in_order,
+    score,
+    with_name_rows,
+    words_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +56,14 @@ def test_cells_are_those_of_markdown_tables() -> None:
     ],
 )  # fmt: skip
 def test_forms_that_say_the_same_have_the_same_cells(text: str, cells: list[str]) -> None:
-    assert cells_of(text) == cells
+    assert cells_of(with_name_rows(text)) == cells
+
+
+def test_a_name_over_two_rows_counts_in_order_whether_it_is_repeated_or_not() -> None:
+    repeated = "| Year | Q | Q |\n| - | - | - |\n| Year | 1 | 2 |\n| a | b | c |"
+    joined = "| Year | Q / 1 | Q / 2 |\n| - | - | - |\n| a | b | c |"
+    assert score(repeated, joined).order == score(joined, repeated).order == 1.0
+    assert score(repeated, "| Year | Q / 1 |\n| - | - |\n| a | b |").order < 1.0
 
 
 def test_cells_in_another_order_and_tables_where_there_are_none_are_counted() -> None:
