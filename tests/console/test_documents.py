@@ -362,7 +362,7 @@ def test_a_folder_is_connected_and_synced(visit: Opened, notes: Site, tmp_path: 
 @pytest.mark.slow
 def test_a_document_that_is_not_there_says_no_more(visit: Opened, unchanged_notes: Site) -> None:
     page = visit(unchanged_notes, "/documents/nothing")
-    expect(page.get_by_role("heading", name="Nothing here that you may see")).to_be_visible()
+    expect(page.get_by_role("heading", name="Nothing has this address")).to_be_visible()
 
 
 def test_an_empty_store_says_how_to_fill_it(visit: Opened, empty: Site) -> None:

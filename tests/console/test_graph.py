@@ -171,7 +171,7 @@ def test_ten_thousand_edges_stay_smooth(visit: Opened, people: Site) -> None:
 def test_what_is_not_there_says_no_more(visit: Opened, people: Site, empty: Site) -> None:
     for path in ("graph=nothing", "node=nothing"):
         page = visit(people, f"/graph?collection=people&{path}")
-        expect(page.get_by_role("heading", name="Nothing here that you may see")).to_be_visible()
+        expect(page.get_by_role("heading", name="Nothing has this address")).to_be_visible()
     page = visit(empty, "/graph")
     expect(page.get_by_role("heading", name="There is no graph yet")).to_be_visible()
 

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Dialog } from "./controls";
-import { asProblem } from "./load";
+import { asProblem, messageOf } from "./load";
 
 export interface Action {
   busy: boolean;
@@ -22,7 +22,7 @@ export function useAction(): Action {
       fail("");
       done?.(answer);
     } catch (error) {
-      fail(asProblem(error).message);
+      fail(messageOf(asProblem(error)));
       failed?.();
     }
     setBusy(false);

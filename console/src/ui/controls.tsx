@@ -10,7 +10,8 @@ export function Segmented<T extends string>({
 }: {
   label: string;
   options: readonly (readonly [T, string])[];
-  value: T;
+  /** The pressed one; undefined: none. */
+  value: T | undefined;
   onChange: (value: T) => void;
 }) {
   return (
@@ -121,5 +122,29 @@ export function AskForm({
         {action}
       </button>
     </form>
+  );
+}
+
+/** A field for a date and a time, in the zone of the browser. */
+export function TimeField({
+  label,
+  time,
+  onTime,
+  children,
+}: {
+  label: string;
+  /** As the field takes it, or empty. */
+  time: string;
+  onTime: (time: string) => void;
+  children?: ComponentChildren;
+}) {
+  return (
+    <label>
+      <span class="label">{label}</span>
+      <span class="cluster">
+        <input class="field date" type="datetime-local" aria-label={label} value={time} onChange={(event) => onTime(event.currentTarget.value)} />
+        {children}
+      </span>
+    </label>
   );
 }

@@ -30,3 +30,6 @@ export function localTime(value: string | Date): string {
   const moment = new Date(value);
   return new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
+
+/** What a field for dates and times has, as an instant; null where it is empty. */
+export const instantOf = (time: string): string | null => (time === "" ? null : new Date(time).toISOString());

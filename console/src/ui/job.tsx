@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api, type Schemas } from "../api/client";
 import { Failure, useAction } from "./action";
 import { wholeNumber } from "./format";
-import { asProblem } from "./load";
+import { asProblem, messageOf } from "./load";
 import { countFailures, FileRemarks } from "./remarks";
 
 type Job = Schemas["Job"];
@@ -78,7 +78,7 @@ export function JobProgress({ job, onEnd }: { job: Job; onEnd?: () => void }) {
         for await (const state of followJob(attempt, controller.signal)) setCurrent(state);
         onEnd?.();
       } catch (error) {
-        if (!controller.signal.aborted) fail(asProblem(error).message);
+        if (!controller.signal.aborted) fail(messageOf(asProblem(error)));
       }
     };
     void watch();

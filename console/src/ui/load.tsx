@@ -22,7 +22,8 @@ const sameKey = (one: readonly unknown[], other: readonly unknown[]): boolean =>
 
 /**
  * Loads when a dependency changes. `load` may return undefined where there is nothing to ask yet.
- * Older data stay while newer are loaded; where that fails, only those that were loaded for the same dependencies do.
+ * Older data stay while newer are loaded. Where that fails, only those that were loaded for the same dependencies do,
+ * and none that were deleted, or may not be read any more.
  */
 export function useLoad<T>(
   load: (signal: AbortSignal) => Promise<T> | undefined,
@@ -46,7 +47,8 @@ export function useLoad<T>(
         const problem = asProblem(error);
         if (problem.status === 401) person.value = null;
         set((before) => {
-          const data = sameKey(before.key, dependencies) ? before.data : undefined;
+          const isGone = problem.status === 403 || problem.status === 404;
+          const data = !isGone && sameKey(before.key, dependencies) ? before.data : undefined;
           return { ...before, data, error: problem, busy: false };
         });
       },
@@ -88,17 +90,11 @@ export function Show<T>({
 }
 
 export function Failed({ problem, what, retry }: { problem: Problem; what: string; retry?: () => void }) {
-  if (problem.status === 404) {
-    return (
-      <State title="Nothing here that you may see">
-        <p class="sub">It does not exist, or nobody granted you a role on it.</p>
-      </State>
-    );
-  }
+  if (problem.status === 404) return <Missing />;
   return (
     <div class="state error" role="alert">
       <h1>Could not load {what}</h1>
-      <p class="sub">{problem.message}</p>
+      <p class="sub">{messageOf(problem)}</p>
       {problem.requestId !== "" && <p class="mono dim">request {problem.requestId}</p>}
       {retry !== undefined && (
         <button class="btn" type="button" onClick={retry}>
@@ -108,6 +104,28 @@ export function Failed({ problem, what, retry }: { problem: Problem; what: strin
     </div>
   );
 }
+
+/** Nothing has the name in the address. Whoever may see everything is not told of roles. */
+export function Missing() {
+  if (person.value?.owner === true) {
+    return (
+      <State title="Nothing has this address">
+        <p class="sub">It was deleted or renamed, or the address has a mistake.</p>
+      </State>
+    );
+  }
+  return (
+    <State title="Nothing here that you may see">
+      <p class="sub">It does not exist, or nobody granted you a role on it.</p>
+    </State>
+  );
+}
+
+/** Why a request failed, to a person who knows nothing of its headers. */
+export const messageOf = (problem: Problem): string =>
+  problem.status === 401
+    ? "You are logged out: the login ended, or its key was revoked. Copy what you wrote, and reload the page to log in."
+    : problem.message;
 
 export function State({ title, children }: { title: string; children?: ComponentChildren }) {
   return (

@@ -1,13 +1,13 @@
 /** Chat with the model of the server: the answer as it comes, and the passages that it cites. */
 import { useRef, useState } from "preact/hooks";
-import { Link } from "wouter-preact";
+import { Link, useLocation } from "wouter-preact";
 import type { Arguments } from "@conspectus/client";
 import { api, type Schemas } from "../../api/client";
 import { useFields } from "../../ui/address";
 import { Segmented } from "../../ui/controls";
 import { counted, sliceLetters, wholeNumber } from "../../ui/format";
-import { Failure } from "../../ui/action";
-import { asProblem, Show, State, useLoad } from "../../ui/load";
+import { Failure, useAction } from "../../ui/action";
+import { asProblem, messageOf, Show, State, useLoad } from "../../ui/load";
 import { LocationLink } from "../../ui/location";
 import { TableHeader } from "../../window/table-header";
 import { ask, begun, pieces, type Answer, type Source } from "./events";
@@ -123,7 +123,15 @@ function Conversation({ model, collections }: { model: string; collections: read
                 <p class="asked-text text">{exchange.question}</p>
                 <div class={exchange.answers.length > 1 ? "columns" : undefined}>
                   {exchange.answers.map((answer, n) => (
-                    <AnswerView key={n} answer={answer} paired={exchange.answers.length > 1} onChoose={choose} selection={selection} />
+                    <AnswerView
+                      key={n}
+                      question={exchange.question}
+                      collection={collection}
+                      answer={answer}
+                      paired={exchange.answers.length > 1}
+                      onChoose={choose}
+                      selection={selection}
+                    />
                   ))}
                 </div>
               </li>
@@ -197,17 +205,21 @@ async function requestAnswer(
   try {
     await ask(body, answer, keep, signal);
   } catch (error) {
-    keep({ ...current, ended: true, error: signal.aborted ? "Stopped." : asProblem(error).message });
+    keep({ ...current, ended: true, error: signal.aborted ? "Stopped." : messageOf(asProblem(error)) });
   }
   if (!current.ended) keep({ ...current, ended: true, error: current.error || "The connection was lost." });
 }
 
 function AnswerView({
+  question,
+  collection,
   answer,
   paired,
   selection,
   onChoose,
 }: {
+  question: string;
+  collection: string;
   answer: Answer;
   /** Whether it stands beside another one. */
   paired: boolean;
@@ -230,13 +242,16 @@ function AnswerView({
       </p>
       <Failure text={answer.error} />
       <Facts answer={answer} />
-      {answer.citations !== undefined && answer.citations.answer !== "" && (
-        <p class="small">
+      <p class="small cluster">
+        {answer.citations !== undefined && answer.citations.answer !== "" && (
           <Link class="link" href={`/answers/${answer.citations.answer}`}>
             Answer record
           </Link>
-        </p>
-      )}
+        )}
+        {answer.withContext && answer.ended && (
+          <PlaygroundButton question={question} collection={collection} answer={answer} />
+        )}
+      </p>
       {sources.size > 0 && (
         <ul class="chips" aria-label="Passages that the model got">
           {[...sources.values()].map((source) => (
@@ -258,6 +273,28 @@ function AnswerView({
         </ul>
       )}
     </article>
+  );
+}
+
+/** Opens the same search in the playground: in the collection of the chat or, of all, in that of the first passage. */
+function PlaygroundButton({ question, collection, answer }: { question: string; collection: string; answer: Answer }) {
+  const [, go] = useLocation();
+  const { act, busy, failure } = useAction();
+  const first = answer.sources?.sources[0];
+  if (collection === "*" && first === undefined) return null;
+  const readCollection = async (): Promise<string> => {
+    if (collection !== "*" || first === undefined) return collection;
+    const [document, collections] = await Promise.all([api.getDocument({ document: first.document }), api.listCollections({})]);
+    return collections.find((candidate) => candidate.id === document.collection)?.name ?? "";
+  };
+  const open = (name: string) => go(`/playground?${new URLSearchParams({ query: question, collection: name }).toString()}`);
+  return (
+    <>
+      <button class="link" type="button" disabled={busy} onClick={() => act(readCollection, open)}>
+        Open in the playground
+      </button>
+      <Failure text={failure} />
+    </>
   );
 }
 

@@ -6,7 +6,7 @@ import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { AskForm } from "../../ui/controls";
 import { counted, score, wholeNumber } from "../../ui/format";
-import { Show, State, useLoad } from "../../ui/load";
+import { Missing, Show, State, useLoad } from "../../ui/load";
 import type { Entry } from "../../window/anatomy";
 import { Messages } from "./messages";
 import "./conversations.css";
@@ -27,8 +27,8 @@ export default function Conversations() {
     <Show of={channels} what="the channels">
       {(channels) => {
         const name = fields.get("channel") ?? channels[0]?.name;
-        const selected = channels.find((channel) => channel.name === name) ?? channels[0];
-        if (selected === undefined) {
+        const selected = channels.find((channel) => channel.name === name);
+        if (channels.length === 0) {
           return (
             <State title="There are no conversations yet">
               <p class="sub">This screen shows channels and their threads. Import an export of Slack, Discord or IRC:</p>
@@ -51,12 +51,16 @@ export default function Conversations() {
                 </button>
               ))}
             </div>
-            <ChannelView
-              key={`${selected.collection}/${selected.name}`}
-              channel={selected}
-              query={fields.get("query") ?? ""}
-              onQuery={(query) => setFields({ query })}
-            />
+            {selected === undefined ? (
+              <Missing />
+            ) : (
+              <ChannelView
+                key={`${selected.collection}/${selected.name}`}
+                channel={selected}
+                query={fields.get("query") ?? ""}
+                onQuery={(query) => setFields({ query })}
+              />
+            )}
           </>
         );
       }}

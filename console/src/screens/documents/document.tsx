@@ -1,7 +1,9 @@
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
 import { ifAllowed } from "../../api/lists";
+import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { counted, instant, wholeNumber } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
@@ -9,9 +11,11 @@ import { citedSpan, type Span } from "../../ui/location";
 import { Show, useLoad } from "../../ui/load";
 import { ReaderList } from "../../ui/readers";
 import { DeleteDialog } from "../../ui/receipt";
+import { UndoBar, useUndo, type Undoing } from "../../ui/undo";
 import { Virtual } from "../../ui/virtual";
 import { lastHeading } from "../../window/window-map";
 import { MomentLink } from "../streams/moment-link";
+import { CorrectPassageDialog, excludeDocument, isCorrectedHere } from "./correct";
 import { MarkedText } from "./marked-text";
 import { Relations, SupersededLabel, type Relation } from "./relations";
 
@@ -22,6 +26,8 @@ interface Read {
   document: Document;
   source: Schemas["Source"];
   collection: string;
+  /** Whether the collection has an embedding model. */
+  hasVectors: boolean;
   text: string;
   chunks: Chunk[];
   relations: Relation[];
@@ -36,29 +42,36 @@ async function read(id: string, signal: AbortSignal): Promise<Read> {
     api.listDocumentRelations({ document: id }, { signal }),
   ]);
   const source = await api.getSource({ source: document.source }, { signal });
-  const collection = collections.find((collection) => collection.id === document.collection)?.name ?? document.collection;
-  return { document, source, collection, text, chunks, relations };
+  const collection = collections.find((collection) => collection.id === document.collection);
+  const named = { collection: collection?.name ?? document.collection, hasVectors: collection?.space != null };
+  return { document, source, ...named, text, chunks, relations };
 }
 
 export function DocumentView({ id }: { id: string }) {
   const loaded = useLoad((signal) => read(id, signal), [id]);
+  const undoing = useUndo(loaded.reload);
   return (
-    <Show of={loaded} what="the document">
-      {(content) => <Pages {...content} />}
-    </Show>
+    <>
+      <Show of={loaded} what="the document">
+        {(content) => <Pages {...content} undoing={undoing} />}
+      </Show>
+      <UndoBar of={undoing} />
+    </>
   );
 }
 
-function Pages({ document, source, collection, text, chunks, relations }: Read) {
+function Pages({ document, source, collection, hasVectors, text, chunks, relations, undoing }: Read & { undoing: Undoing }) {
   const [fields, setFields] = useFields();
   const [, go] = useLocation();
   const [deleting, remove] = useState(false);
+  const [isCorrecting, correct] = useState(false);
   const selected = chunks.findIndex((chunk) => String(chunk.id) === fields.get("chunk"));
   const choose = (at: number) => {
     const chunk = chunks[Math.min(Math.max(at, 0), chunks.length - 1)];
     if (chunk !== undefined) setFields({ chunk: String(chunk.id), start: undefined, end: undefined });
   };
   const cited = citedSpan(fields);
+  const selectedChunk = chunks[selected];
   useKeys({ j: () => choose(selected + 1), k: () => choose(selected - 1) });
   const back = `/documents?collection=${encodeURIComponent(collection)}`;
   return (
@@ -80,22 +93,51 @@ function Pages({ document, source, collection, text, chunks, relations }: Read) 
             {document.error !== null && <span class="failed"> · {document.error}</span>}
           </p>
           <SupersededLabel document={document.id} relations={relations} />
+          {fields.get("chunk") !== null && selectedChunk === undefined && (
+            <p class="small failed" role="status">
+              The passage in the address is gone: the text was changed.
+            </p>
+          )}
           {cited !== undefined && <CitedPlace cited={cited} characters={document.characters} />}
         </div>
-        <button class="btn danger" type="button" onClick={() => remove(true)}>
-          Delete …
-        </button>
+        <div class="cluster">
+          {isCorrectedHere(document) && (
+            <button class="btn" type="button" disabled={undoing.busy} onClick={() => excludeDocument(undoing, document)}>
+              Exclude from search
+            </button>
+          )}
+          <button class="btn danger" type="button" onClick={() => remove(true)}>
+            Delete …
+          </button>
+        </div>
       </div>
+      <Failure text={isCorrecting ? "" : undoing.failure} />
       <div class="beside">
         <MarkedText text={text} chunks={chunks} selected={selected} cited={cited} onChoose={choose} />
         <div class="document-side">
           <MomentLink document={document} collection={collection} />
-          <Passages chunks={chunks} selected={selected} onChoose={choose} />
+          <Passages chunks={chunks} selected={selected} onChoose={choose}>
+            {selectedChunk !== undefined && isCorrectedHere(document) && (
+              <button class="btn compact" type="button" onClick={() => correct(true)}>
+                Correct …
+              </button>
+            )}
+          </Passages>
           <Relations document={document.id} relations={relations} />
-          <Facts document={document} />
+          <Facts document={document} hasVectors={hasVectors} />
           <Readers document={document.id} />
         </div>
       </div>
+      {isCorrecting && selectedChunk !== undefined && (
+        <CorrectPassageDialog
+          document={document}
+          text={text}
+          chunks={chunks}
+          chunk={selectedChunk}
+          undoing={undoing}
+          onClose={() => correct(false)}
+        />
+      )}
       {deleting && (
         <DeleteDialog
           title={`Delete ${document.title || document.key}?`}
@@ -131,15 +173,21 @@ function Passages({
   chunks,
   selected,
   onChoose,
+  children,
 }: {
   chunks: readonly Chunk[];
   selected: number;
   onChoose: (at: number) => void;
+  /** What can be done with the selected passage. */
+  children: ComponentChildren;
 }) {
   const most = chunks.reduce((largest, chunk) => Math.max(largest, chunk.tokens), 1);
   return (
     <section class="panel" aria-label="Passages">
-      <h2>Passages</h2>
+      <div class="row">
+        <h2>Passages</h2>
+        {children}
+      </div>
       <div class="passages">
         <Virtual rows={chunks} height={44} selected={selected >= 0 ? selected : undefined} label="Passages in order">
           {(chunk, at) => (
@@ -167,11 +215,11 @@ function Readers({ document }: { document: string }) {
   );
 }
 
-function Facts({ document }: { document: Document }) {
+function Facts({ document, hasVectors }: { document: Document; hasVectors: boolean }) {
   const facts: Record<string, string | number | null> = {
     id: document.id,
     kind: document.kind,
-    status: document.status,
+    status: hasVectors ? document.status : "keyword search only",
     author: document.author,
     role: document.role,
     origin: document.origin ?? null,

@@ -1,25 +1,33 @@
 /** One edge: what it says, when it holds, and the sentence that states it. */
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { score } from "../../ui/format";
 import { Failed, useLoad } from "../../ui/load";
 import { LocationLink } from "../../ui/location";
+import type { Undoing } from "../../ui/undo";
+import { CorrectEdgeDialog } from "./correct";
 import { period } from "./lists";
 import { sentenceOf } from "./sentence";
-import { ended, type Edge, type Node } from "./state";
+import { ended, type Edge, type GraphCriteria, type Node } from "./state";
 
 export function EdgePanel({
   edge,
   nodes,
+  criteria,
+  undoing,
   onClose,
 }: {
   edge: Edge;
   /** The nodes of the graph, by their ids. */
   nodes: ReadonlyMap<string, Node>;
+  criteria: GraphCriteria;
+  undoing: Undoing;
   onClose: () => void;
 }) {
   const panel = useRef<HTMLElement>(null);
   useEffect(() => panel.current?.scrollIntoView({ block: "nearest" }), [edge.id]);
+  const [isCorrecting, correct] = useState(false);
+  const { collection, graph } = criteria;
   const [source, target] = [nodes.get(edge.source), nodes.get(edge.target)];
   return (
     <section ref={panel} class="panel graph-edge-panel" aria-label="The chosen edge">
@@ -27,9 +35,14 @@ export function EdgePanel({
         <h2 class="block-title">
           {source?.name ?? edge.source} <span class="dim">{edge.type} →</span> {target?.name ?? edge.target}
         </h2>
-        <button class="btn compact" type="button" onClick={onClose}>
-          Close
-        </button>
+        <span class="cluster">
+          <button class="btn compact" type="button" onClick={() => correct(true)}>
+            Correct …
+          </button>
+          <button class="btn compact" type="button" onClick={onClose}>
+            Close
+          </button>
+        </span>
       </div>
       <p class="small dim">
         weight {score(edge.weight)} {period(edge)} {ended(edge) && <span class="tag">ended</span>}
@@ -38,6 +51,9 @@ export function EdgePanel({
         <p class="sub">No document is noted as its evidence.</p>
       ) : (
         <Evidence key={edge.id} document={edge.evidence} source={namesOf(source, edge.source)} target={namesOf(target, edge.target)} />
+      )}
+      {isCorrecting && (
+        <CorrectEdgeDialog edge={edge} address={{ collection, graph }} undoing={undoing} onClose={() => correct(false)} />
       )}
     </section>
   );

@@ -5,7 +5,8 @@ import { usualOf } from "../../api/lists";
 import { useFields } from "../../ui/address";
 import { SegmentedField } from "../../ui/controls";
 import { counted, instant, wholeNumber } from "../../ui/format";
-import { Failed, Show, State, useLoad } from "../../ui/load";
+import { Failed, Missing, Show, State, useLoad } from "../../ui/load";
+import { UndoBar, useUndo } from "../../ui/undo";
 import { legendOf } from "./appearance";
 import { EdgePanel } from "./chosen-edge";
 import { Find } from "./find";
@@ -125,7 +126,7 @@ function InCollection({ collections, criteria, hit, edge, onChange }: Of & { col
           return (
             <>
               {collections.length > 1 && <div class="head">{pickers(summaries[0])}</div>}
-              {criteria.graph === "" ? <Nothing /> : <State title="Nothing here that you may see" />}
+              {criteria.graph === "" ? <Nothing /> : <Missing />}
             </>
           );
         }
@@ -207,6 +208,9 @@ function OneGraph({
   const selected = surroundings?.near.find((neighbor) => neighbor.node.id === hit);
   const go = (id: string) => onChange({ node: id, hit: undefined });
   const reload = () => [all, near].forEach((load) => load.reload());
+  const undoing = useUndo(() => (onMerged(), reload()));
+  const selectedEdge = subgraph?.edges.find((candidate) => candidate.id === edge);
+  const nodes = useMemo(() => new Map(subgraph?.nodes.map((node) => [node.id, node])), [subgraph]);
   return (
     <>
       <div class="head">
@@ -241,8 +245,25 @@ function OneGraph({
           onHit={(id) => onChange({ hit: id })}
           onNode={go}
           onEdge={(id) => onChange({ edge: id })}
-        />
+        >
+          {edge !== "" && selectedEdge === undefined && (
+            <p class="sub" role="status">
+              The chosen edge is not in this picture. It was deleted, or other filters show it.
+            </p>
+          )}
+          {selectedEdge !== undefined && (
+            <EdgePanel
+              key={selectedEdge.id}
+              edge={selectedEdge}
+              nodes={nodes}
+              criteria={criteria}
+              undoing={undoing}
+              onClose={() => onChange({ edge: "" })}
+            />
+          )}
+        </Body>
       )}
+      <UndoBar of={undoing} />
       <Merges
         criteria={criteria}
         onUndone={() => {
@@ -343,6 +364,7 @@ function Body({
   onHit,
   onNode,
   onEdge,
+  children,
 }: {
   /** What has a place in the picture, at any time. */
   subgraph: Subgraph;
@@ -355,11 +377,11 @@ function Body({
   onHit: (id: string) => void;
   onNode: (id: string) => void;
   onEdge: (id: string) => void;
+  /** The chosen edge. */
+  children: preact.ComponentChildren;
 }) {
-  const nodes = useMemo(() => new Map(subgraph.nodes.map((node) => [node.id, node])), [subgraph]);
   const names = useMemo(() => new Map(subgraph.nodes.map((node) => [node.id, node.name])), [subgraph]);
   const legend = useMemo(() => legendOf(subgraph.nodes), [subgraph]);
-  const selectedEdge = subgraph.edges.find((candidate) => candidate.id === edge);
   const root = criteria.node === "" ? undefined : criteria.node;
   if (visible.nodes.length === 0) return <State title="Nothing in the graph was valid then" />;
   return (
@@ -413,7 +435,7 @@ function Body({
           </aside>
         )}
       </div>
-      {selectedEdge !== undefined && <EdgePanel edge={selectedEdge} nodes={nodes} onClose={() => onEdge("")} />}
+      {children}
       <Edges subgraph={visible} names={names} onNode={onNode} onEdge={onEdge} />
     </>
   );

@@ -73,7 +73,7 @@ export function Edges({
   subgraph: Subgraph;
   names: ReadonlyMap<string, string>;
   onNode: (id: string) => void;
-  /** Shows the sentence that states an edge. */
+  /** Shows what states an edge, and corrects it. */
   onEdge: (id: string) => void;
 }) {
   const end = (id: string) => (
@@ -93,11 +93,14 @@ export function Edges({
             <span class="small num">{score(edge.weight)}</span>
             <span class="small dim ellipsis">
               {period(edge)} {ended(edge) && <span class="tag">ended</span>}{" "}
-              {edge.evidence !== null && (
-                <button class="link" type="button" aria-label={`Sentence of ${edge.type}`} onClick={() => onEdge(edge.id)}>
-                  sentence
-                </button>
-              )}
+              <button
+                class="link"
+                type="button"
+                aria-label={`${edge.evidence === null ? "Details" : "Sentence"} of ${edge.type}`}
+                onClick={() => onEdge(edge.id)}
+              >
+                {edge.evidence === null ? "details" : "sentence"}
+              </button>
             </span>
           </div>
         )}

@@ -1,31 +1,20 @@
 /** Corrections of memories: text, fact, validity, pin, exclusion from search; each can be undone. */
 import { useState } from "preact/hooks";
 import { api, type Schemas } from "../../api/client";
-import { Failure, useAction } from "../../ui/action";
-import { Dialog } from "../../ui/controls";
-import { localTime } from "../../ui/format";
+import { Failure } from "../../ui/action";
+import { Dialog, TimeField } from "../../ui/controls";
+import { instantOf, localTime } from "../../ui/format";
+import { useUndo, type Undoing } from "../../ui/undo";
 import type { Memory, Scope } from "./lanes";
 
 type Changes = Schemas["UpdateMemoryBody"];
 
-/** A correction that was made, as it can be told and undone. */
-interface Correction {
-  /** What was done, as a sentence. */
-  done: string;
-  undo: () => Promise<unknown>;
-}
-
-export interface Corrections {
-  busy: boolean;
-  failure: string;
-  /** The last correction; undefined where none was made, or it was undone. */
-  last: Correction | undefined;
+export interface Corrections extends Undoing {
   change: (memory: Memory, changes: Changes, done: string) => Promise<boolean>;
   /** Makes an earlier version the current one again. */
   restore: (current: Memory, version: Memory) => void;
   /** Takes a memory out of all searches until a reviewer releases it. */
   exclude: (memory: Memory) => Promise<boolean>;
-  undo: () => void;
 }
 
 /** What a version states, as a change that brings it back. */
@@ -45,46 +34,24 @@ function replacedBy(changes: Changes, before: Memory): Changes {
 
 /** Corrects memories of a scope; `onChanged` is called after each correction and after an undo. */
 export function useCorrections(scope: Scope, onChanged: () => void): Corrections {
-  const { busy, failure, act } = useAction();
-  const [last, setLast] = useState<Correction>();
+  const undoing = useUndo(onChanged);
   const update = (memory: string, changes: Changes) => api.updateMemory({ memory, ...scope, ...changes });
-  const apply = (correction: Correction, request: () => Promise<unknown>): Promise<boolean> =>
-    new Promise((resolve) => {
-      act(request, () => {
-        setLast(correction);
-        onChanged();
-        resolve(true);
-      }, () => resolve(false));
-    });
   const change = (memory: Memory, changes: Changes, done: string) =>
-    apply({ done, undo: () => update(memory.id, replacedBy(changes, memory)) }, () =>
-      api.updateMemory({ memory: memory.id, ...scope, ...changes }, { headers: { "If-Match": `"${memory.document.fingerprint}"` } }),
-    );
+    undoing.apply(done, async () => {
+      const headers = { "If-Match": `"${memory.document.fingerprint}"` };
+      await api.updateMemory({ memory: memory.id, ...scope, ...changes }, { headers });
+      return () => update(memory.id, replacedBy(changes, memory));
+    });
   return {
-    busy,
-    failure,
-    last,
+    ...undoing,
     change,
     restore: (current, version) => void change(current, contentOf(version), "An earlier version is the current one."),
     exclude: (memory) =>
-      apply({ done: "The memory is excluded from search.", undo: () => api.releaseQuarantined({ document: memory.id }) }, () =>
-        update(memory.id, { trust: "quarantined" }),
-      ),
-    undo: () => last !== undefined && act(last.undo, () => (setLast(undefined), onChanged())),
+      undoing.apply("The memory is excluded from search.", async () => {
+        await update(memory.id, { trust: "quarantined" });
+        return () => api.releaseQuarantined({ document: memory.id });
+      }),
   };
-}
-
-/** What was corrected last, with a button that undoes it. */
-export function Undo({ corrections: { last, busy, undo } }: { corrections: Corrections }) {
-  if (last === undefined) return null;
-  return (
-    <div class="note-bar undo-bar" role="status">
-      <span>{last.done}</span>
-      <button class="btn" type="button" disabled={busy} onClick={undo}>
-        Undo
-      </button>
-    </div>
-  );
 }
 
 interface Draft {
@@ -108,8 +75,6 @@ function draftOf({ text, fact, valid_from: from, valid_until: until, pinned }: M
     pinned,
   };
 }
-
-const instantOf = (time: string): string | null => (time === "" ? null : new Date(time).toISOString());
 
 /** The changes between a memory and its draft: only fields that differ. */
 function changesOf(memory: Memory, draft: Draft): Changes {
@@ -183,12 +148,12 @@ export function CorrectDialog({
           </fieldset>
         )}
         <div class="correct-times">
-          <Time label="Holds from" time={draft.from} onTime={(from) => set({ from })} />
-          <Time label="Holds until" time={draft.until} onTime={(until) => set({ until })}>
+          <TimeField label="Holds from" time={draft.from} onTime={(from) => set({ from })} />
+          <TimeField label="Holds until" time={draft.until} onTime={(until) => set({ until })}>
             <button class="btn compact" type="button" onClick={() => set({ until: localTime(new Date()) })}>
               Now
             </button>
-          </Time>
+          </TimeField>
         </div>
         <label class="small">
           <input type="checkbox" checked={draft.pinned} onChange={(event) => set({ pinned: event.currentTarget.checked })} /> Pinned:
@@ -206,28 +171,5 @@ export function CorrectDialog({
         <p class="tiny dim">The state before stays as a version. An excluded memory waits under Operations, Quarantine.</p>
       </form>
     </Dialog>
-  );
-}
-
-function Time({
-  label,
-  time,
-  onTime,
-  children,
-}: {
-  label: string;
-  /** As a field for dates and times takes it, or empty. */
-  time: string;
-  onTime: (time: string) => void;
-  children?: preact.ComponentChildren;
-}) {
-  return (
-    <label>
-      <span class="label">{label}</span>
-      <span class="cluster">
-        <input class="field date" type="datetime-local" aria-label={label} value={time} onChange={(event) => onTime(event.currentTarget.value)} />
-        {children}
-      </span>
-    </label>
   );
 }

@@ -2,8 +2,10 @@
 import { useMemo, useState } from "preact/hooks";
 import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
+import { Segmented } from "../../ui/controls";
 import { day } from "../../ui/format";
-import { Show, State, useLoad, type Loaded } from "../../ui/load";
+import { Missing, Show, State, useLoad, type Loaded } from "../../ui/load";
+import { FactMap } from "./fact-map";
 import { RetentionPreview } from "./forget";
 import {
   allScopes,
@@ -27,6 +29,12 @@ import { RetentionRules } from "./rules";
 import { rangeOf, Slider, Timeline } from "./timeline";
 import "./memory.css";
 
+type View = "lanes" | "map";
+const VIEWS: readonly (readonly [View, string])[] = [
+  ["lanes", "Lanes"],
+  ["map", "Map"],
+];
+
 const FIRST = 40;
 /** From so many lanes on they can be filtered. */
 const MANY = 8;
@@ -38,8 +46,9 @@ export default function MemoryScreen() {
     <Show of={scopes} what="the scopes">
       {(scopes) => {
         const key = (scope: Scope) => `${scope.collection}/${scopeName(scope)}`;
-        const selected = scopes.find((scope) => key(scope) === fields.get("scope")) ?? scopes[0];
-        if (selected === undefined) {
+        const requested = fields.get("scope");
+        const selected = requested === null ? scopes[0] : scopes.find((scope) => key(scope) === requested);
+        if (scopes.length === 0) {
           return (
             <State title="Nobody remembers anything yet">
               <p class="sub">This screen shows what an agent knows of a user, now and at any time. Add a memory with:</p>
@@ -49,7 +58,7 @@ export default function MemoryScreen() {
         }
         return (
           <>
-            {scopes.length > 1 && (
+            {(scopes.length > 1 || selected === undefined) && (
               <div class="chips" role="group" aria-label="Scopes">
                 {scopes.map((scope) => (
                   <button
@@ -64,16 +73,22 @@ export default function MemoryScreen() {
                 ))}
               </div>
             )}
-            <ScopeView
-              key={key(selected)}
-              scope={selected}
-              at={fields.get("at")}
-              query={fields.get("query") ?? ""}
-              onAt={(at) => setFields({ at: new Date(at).toISOString() })}
-              onQuery={(query) => setFields({ query })}
-              filter={fields.get("filter") ?? ""}
-              onFilter={(filter) => setFields({ filter: filter || undefined })}
-            />
+            {selected === undefined ? (
+              <Missing />
+            ) : (
+              <ScopeView
+                key={key(selected)}
+                scope={selected}
+                at={fields.get("at")}
+                query={fields.get("query") ?? ""}
+                onAt={(at) => setFields({ at: new Date(at).toISOString() })}
+                onQuery={(query) => setFields({ query })}
+                asMap={fields.get("view") === "map"}
+                onView={(view) => setFields({ view: view === "map" ? view : undefined })}
+                filter={fields.get("filter") ?? ""}
+                onFilter={(filter) => setFields({ filter: filter || undefined })}
+              />
+            )}
           </>
         );
       }}
@@ -87,6 +102,8 @@ function ScopeView({
   query,
   onAt,
   onQuery,
+  asMap,
+  onView,
   filter,
   onFilter,
 }: {
@@ -96,6 +113,9 @@ function ScopeView({
   query: string;
   onAt: (at: number) => void;
   onQuery: (query: string) => void;
+  /** Whether facts are shown as a map, in place of lanes. */
+  asMap: boolean;
+  onView: (view: View) => void;
   /** Words that the lanes and memories that are shown have. */
   filter: string;
   onFilter: (filter: string) => void;
@@ -139,19 +159,34 @@ function ScopeView({
             </div>
             <div class="beside">
               <div class="panel">
-                {(all.length > MANY || filter !== "") && (
-                  <Filter
-                    filter={filter}
-                    shownCount={near.length}
-                    all={all.length}
-                    older={next === null ? undefined : older.lanes.length}
-                    onFilter={onFilter}
-                  />
-                )}
+                <div class="cluster">
+                  {memories.some((memory) => memory.fact !== null) && (
+                    <Segmented label="View" options={VIEWS} value={asMap ? "map" : "lanes"} onChange={onView} />
+                  )}
+                  {(all.length > MANY || filter !== "") && (
+                    <Filter
+                      filter={filter}
+                      shownCount={near.length}
+                      all={all.length}
+                      older={next === null ? undefined : older.lanes.length}
+                      onFilter={onFilter}
+                    />
+                  )}
+                </div>
                 <Failure text={matches.error?.message ?? ""} />
-                <Timeline lanes={lanes} range={range} at={at} />
+                {asMap ? (
+                  <FactMap
+                    memories={memories.filter((memory) => visible.has(memory.id))}
+                    at={at}
+                    now={now}
+                    scope={scope}
+                    onChanged={reload}
+                  />
+                ) : (
+                  <Timeline lanes={lanes} range={range} at={at} />
+                )}
                 <Slider range={range} at={at} onChange={onAt} />
-                <Legend />
+                {!asMap && <Legend />}
                 {next !== null && (
                   <p class="cluster after">
                     <button class="btn" type="button" onClick={() => setLimit(limit * 4)}>

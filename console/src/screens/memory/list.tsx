@@ -5,7 +5,8 @@ import { Dialog } from "../../ui/controls";
 import { counted, day, instant } from "../../ui/format";
 import { LocationLink } from "../../ui/location";
 import { Receipt as Receipted } from "../../ui/receipt";
-import { CorrectDialog, Undo, useCorrections, type Corrections } from "./correct";
+import { UndoBar } from "../../ui/undo";
+import { CorrectDialog, useCorrections, type Corrections } from "./correct";
 import { figures, ForgetDialog } from "./forget";
 import { knownAt, type Frame, type Lane, type Memory, type Receipt, type Scope } from "./lanes";
 
@@ -58,7 +59,7 @@ export function Memories({
           </li>
         ))}
       </ul>
-      <Undo corrections={corrections} />
+      <UndoBar of={corrections} />
       {correcting !== undefined && (
         <CorrectDialog memory={correcting} corrections={corrections} onClose={() => correct(undefined)} />
       )}

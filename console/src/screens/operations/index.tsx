@@ -2,6 +2,7 @@
 import type { ComponentType } from "preact";
 import { useFields } from "../../ui/address";
 import { Segmented } from "../../ui/controls";
+import { Missing } from "../../ui/load";
 import { person } from "../../session";
 import { Audit } from "./audit";
 import { Feedback } from "./feedback";
@@ -41,8 +42,8 @@ export default function Operations() {
   const [fields, setFields] = useFields();
   const requestedPart = fields.get("part");
   const names = NAMES.filter(([name]) => !OWNERS.has(name) || person.value?.owner === true);
-  const part = names.find(([name]) => name === requestedPart)?.[0] ?? "overview";
-  const Shown = PARTS[part];
+  const part = requestedPart === null ? "overview" : names.find(([name]) => name === requestedPart)?.[0];
+  const Shown = part === undefined ? Missing : PARTS[part];
   return (
     <>
       <Segmented label="Part" options={names} value={part} onChange={(next) => setFields({ part: next, person: undefined })} />

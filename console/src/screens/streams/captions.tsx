@@ -43,7 +43,7 @@ export function Captions({
           {(caption) => (
             <div class={matchingIds.has(caption.document.id) ? "caption hit" : "caption"}>
               <span class="small dim">{caption.start === null ? "" : clock(caption.start)}</span>
-              <span class="caption-text">
+              <span class="caption-text" title={caption.text}>
                 {caption.text}
                 {matchingIds.has(caption.document.id) && <span class="sr"> (found)</span>}
               </span>

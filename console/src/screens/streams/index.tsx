@@ -6,7 +6,7 @@ import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { AskForm } from "../../ui/controls";
 import { counted, wholeNumber } from "../../ui/format";
-import { Show, State, useLoad } from "../../ui/load";
+import { Missing, Show, State, useLoad } from "../../ui/load";
 import { Alerts } from "./alerts";
 import { Captions } from "./captions";
 import { clockOf, Lines, type Line } from "./lines";
@@ -31,8 +31,9 @@ export default function Streams() {
   return (
     <Show of={streams} what="the streams">
       {(choices) => {
-        const selected = choices.find((choice) => choice.stream.source.id === fields.get("stream")) ?? choices[0];
-        if (selected === undefined) {
+        const requested = fields.get("stream") ?? choices[0]?.stream.source.id;
+        const selected = choices.find((choice) => choice.stream.source.id === requested);
+        if (choices.length === 0) {
           return (
             <State title="There are no streams yet">
               <p class="sub">This screen shows captions of videos and cameras over time. Add the captions of a file with:</p>
@@ -55,14 +56,18 @@ export default function Streams() {
                 </button>
               ))}
             </div>
-            <StreamView
-              key={selected.stream.source.id}
-              placed={selected}
-              query={fields.get("query") ?? ""}
-              view={viewOf(fields.get("from"), fields.get("to"))}
-              onQuery={(query) => setFields({ query })}
-              onView={(view) => setFields({ from: view?.from.toString(), to: view?.to.toString() })}
-            />
+            {selected === undefined ? (
+              <Missing />
+            ) : (
+              <StreamView
+                key={selected.stream.source.id}
+                placed={selected}
+                query={fields.get("query") ?? ""}
+                view={viewOf(fields.get("from"), fields.get("to"))}
+                onQuery={(query) => setFields({ query })}
+                onView={(view) => setFields({ from: view?.from.toString(), to: view?.to.toString() })}
+              />
+            )}
           </>
         );
       }}
