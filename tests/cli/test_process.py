@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = [sys.executable, "-P", "-c", "from conspectus.cli.entry import main; main()"]
+PROGRAM = [sys.executable, "-P", "-m", "conspectus"]
 SENTENCE = "The ferry leaves the harbour at noon and comes back when the tide allows it. "
 
 

@@ -1,0 +1,5 @@
+"""The command line as a module: `python -m conspectus`."""
+
+from conspectus.cli.entry import main
+
+main()
