@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from tests.repetitions import IN_FULL
 from tests.support.milvus_server import MilvusProcess, milvus_server
 from tests.support.postgres_server import PostgresProcess, postgres_server
+from tests.support.preloaded import preloaded_commands
 
 pytest.register_assert_rewrite("tests.index_histories", "tests.index_strategies", "tests.programs")
 
@@ -94,6 +95,13 @@ def evaluation() -> Callable[[str], Path]:
         return folder / name
 
     return find
+
+
+@pytest.fixture(scope="session")
+def preloaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of `python` and `conspectus`, which need no time for their start."""
+    with preloaded_commands(tmp_path_factory.mktemp("bin")) as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

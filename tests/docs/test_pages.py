@@ -100,7 +100,7 @@ async def serve_pages(folder: Path, settings: dict[str, str], command: str) -> A
 
 async def run_block(language: str, block: str, folder: Path, settings: dict[str, str]) -> str:
     """What a block prints; it must end well."""
-    command = [sys.executable, "-c", block] if language == "python" else ["bash", "-euc", block]
+    command = ["python", "-c", block] if language == "python" else ["bash", "-euc", block]
     program = await asyncio.create_subprocess_exec(
         *command, cwd=folder, env=settings, stdout=PIPE, stderr=PIPE
     )
@@ -110,7 +110,7 @@ async def run_block(language: str, block: str, folder: Path, settings: dict[str,
 
 
 @asynccontextmanager
-async def chat_surroundings() -> AsyncIterator[dict[str, str]]:
+async def chat_surroundings(programs: Path) -> AsyncIterator[dict[str, str]]:
     """The environment of a page: no settings but those of two servers that answer chats."""
     answer = Answer(json.dumps(SAID).encode(), type="application/json")
     async with (
@@ -118,17 +118,22 @@ async def chat_surroundings() -> AsyncIterator[dict[str, str]]:
         ScriptedServer({"/v1/chat/completions": answer}) as openai,
     ):
         settings = {name: value for name, value in os.environ.items() if not name.startswith("CONSPECTUS_")}
-        settings |= {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "KEY": "csp_any"}
+        settings |= {
+            "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "KEY": "csp_any",
+        }
         settings |= {"OPENAI_BASE_URL": f"{openai.base}/v1", "OPENAI_API_KEY": "none"}
         yield settings | {"CONSPECTUS_CHAT_MODEL": "openai:m", "CONSPECTUS_CHAT_BASE_URL": chat.url}
 
 
 @pytest.mark.parametrize("page", page_parameters(RUN))
-async def test_blocks_of_a_page_run_as_they_stand(page: str, tmp_path: Path) -> None:
+async def test_blocks_of_a_page_run_as_they_stand(page: str, tmp_path: Path, preloaded: Path) -> None:
     (tmp_path / ".curlrc").write_text("fail-with-body\nsilent\nshow-error\n")
     port = PORT
     async with AsyncExitStack() as servers:
-        settings = await servers.enter_async_context(chat_surroundings()) | {"CURL_HOME": str(tmp_path)}
+        settings = await servers.enter_async_context(chat_surroundings(preloaded)) | {
+            "CURL_HOME": str(tmp_path)
+        }
         for kind, block, output in BLOCK.findall(PAGES[page]):
             command = block.strip() if block.startswith(SERVE) else f"{SERVE} --no-auth"
             if port == PORT and (block.startswith(SERVE) or PORT in block):
