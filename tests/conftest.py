@@ -1,6 +1,7 @@
 """What all tests share: Hypothesis profiles and the place of the evaluation data."""
 
 import gc
+import importlib
 import os
 import signal
 from collections import Counter
@@ -37,8 +38,11 @@ settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Let programs that tests start inherit nothing that they would stumble over."""
+    if hasattr(config, "workerinput") or config.option.collectonly:
+        # Its classes look through all loaded modules: 0.6 s of processor time now, and 5 s after the others.
+        importlib.import_module("scim2_tester")
     # PostgreSQL is started by a fork, as another user; gRPC would hold that up, or end the child.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     # Haystack would report each pipeline to its makers.

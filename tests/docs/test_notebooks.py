@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Any
@@ -49,10 +48,12 @@ def notebook_parameters() -> list[Any]:
 
 
 @pytest.mark.parametrize("notebook", notebook_parameters(), ids=lambda notebook: notebook.stem)
-async def test_a_notebook_prints_what_is_stored_in_it(notebook: Path, tmp_path: Path) -> None:
+async def test_a_notebook_prints_what_is_stored_in_it(
+    notebook: Path, tmp_path: Path, preloaded: Path
+) -> None:
     code = code_cells(notebook)
     program = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", RUNNER, cwd=tmp_path, stdin=PIPE, stdout=PIPE, stderr=PIPE
+        preloaded / "python", "-c", RUNNER, cwd=tmp_path, stdin=PIPE, stdout=PIPE, stderr=PIPE
     )
     sources = json.dumps(["".join(cell["source"]) for cell in code])
     printed, errors = await program.communicate(sources.encode())

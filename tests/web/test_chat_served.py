@@ -28,19 +28,20 @@ async def vendor() -> AsyncIterator[ChatServer]:
 
 @contextmanager
 def running_chat_server(
-    folder: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch, **more: object
+    folder: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch, programs: Path, **more: object
 ) -> Iterator[Process]:
     """A server that asks the vendor, and answers this machine without a key unless there are accounts."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hunter2")
     settings = {"chat_model": "openai:small", "chat_base_url": vendor.url, "embedder": "minilm", **more}
     arguments = [] if more.get("accounts") else ["--no-auth"]
     settings.pop("accounts", None)
-    with running_server(folder, *arguments, **settings) as process:
+    program = [str(programs / "conspectus"), "serve", "--port", "0"]
+    with running_server(folder, *arguments, program=program, **settings) as process:
         yield process
 
 
 async def test_what_reaches_the_vendor_is_what_the_person_may_see(
-    tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch, preloaded: Path
 ) -> None:
     async with conspectus.open(tmp_path / "data", settings=SETTINGS) as engine:
         await engine.keys.create_first()
@@ -49,7 +50,7 @@ async def test_what_reaches_the_vendor_is_what_the_person_may_see(
         await engine.people.create_user("ann")
         key = (await engine.keys.create("ann", scopes=("read",))).secret
         await engine.access.grant("wiki", Principal("user", "ann"), "viewer")
-    with running_chat_server(tmp_path, vendor, monkeypatch, accounts=True) as process:
+    with running_chat_server(tmp_path, vendor, monkeypatch, preloaded, accounts=True) as process:
         async with conspectus.connect(process.address, api_key=key) as engine:
             request = ChatRequest("backup code backups", min_similarity=None)
             events = [event async for event in engine.chat.stream(request)]
@@ -63,10 +64,10 @@ async def test_what_reaches_the_vendor_is_what_the_person_may_see(
 
 
 async def test_a_server_that_is_asked_to_stop_ends_its_chats_with_an_event(
-    tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch, preloaded: Path
 ) -> None:
     vendor.plan.append(stumbling("silent", after=1))
-    with running_chat_server(tmp_path, vendor, monkeypatch, job_grace_seconds=4) as process:
+    with running_chat_server(tmp_path, vendor, monkeypatch, preloaded, job_grace_seconds=4) as process:
         async with (
             httpx.AsyncClient(base_url=f"{process.address}/api/v1", timeout=60) as client,
             client.stream("POST", "/chat", json=MESSAGE) as answer,
@@ -84,11 +85,11 @@ async def test_a_server_that_is_asked_to_stop_ends_its_chats_with_an_event(
 
 @pytest.mark.slow
 async def test_what_a_vendor_refuses_is_told_without_its_words(
-    tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch, preloaded: Path
 ) -> None:
     vendor.plan.append(refusing(401, "invalid_api_key", message="Incorrect API key: sk-hunter2"))
     vendor.plan.append(stumbling("cut", after=2))
-    with running_chat_server(tmp_path, vendor, monkeypatch) as process:
+    with running_chat_server(tmp_path, vendor, monkeypatch, preloaded) as process:
         async with httpx.AsyncClient(base_url=f"{process.address}/api/v1", timeout=60) as client:
             refused, cut = [await client.post("/chat", json=MESSAGE) for _ in range(2)]
         await asyncio.to_thread(process.end)
@@ -106,9 +107,9 @@ async def test_what_a_vendor_refuses_is_told_without_its_words(
 
 @pytest.mark.parametrize("workers", [1, pytest.param(3, marks=pytest.mark.slow)])
 async def test_a_lost_connection_is_gone_on_with_by_our_own_client(
-    tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch, workers: int
+    tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch, preloaded: Path, workers: int
 ) -> None:
-    with running_chat_server(tmp_path, vendor, monkeypatch, workers=workers) as process:
+    with running_chat_server(tmp_path, vendor, monkeypatch, preloaded, workers=workers) as process:
         async with Cutting(process.address) as cutting, conspectus.connect(cutting.url) as engine:
             events = [event async for event in engine.chat.stream(ChatRequest("When do backups run?"))]
         await asyncio.to_thread(process.end)

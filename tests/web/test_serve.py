@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -88,9 +88,11 @@ def read_line_with(process: subprocess.Popen[str], words: str) -> str:
 
 
 @contextmanager
-def running_server(folder: Path, *arguments: str, **settings: object) -> Iterator[Process]:
+def running_server(
+    folder: Path, *arguments: str, program: Sequence[str] = PROGRAM, **settings: object
+) -> Iterator[Process]:
     with subprocess.Popen(
-        [*PROGRAM, *arguments],
+        [*program, *arguments],
         env=environment(folder, **settings),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
