@@ -14,6 +14,8 @@ HEAD: Final = """\
 Each setting is an environment variable, or under its own name (`chunk_size: 1000`) in the YAML file that
 `CONSPECTUS_CONFIG` names; the environment has priority. In a program they are the fields of
 `conspectus.settings.Settings`. Numbers are whole numbers. Sizes are in bytes unless the name says otherwise.
+
+    CONSPECTUS_PATH=notes CONSPECTUS_CHUNK_SIZE=1200 conspectus status
 """
 SECTIONS: Final = {
     "path": ("Data and index", "[operate](../operate/index.md)"),

@@ -1,12 +1,13 @@
 """The reference of errors: each code with its status, its meaning and what to do."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from scripts.docs.markdown import format_docstring, format_page, format_table
+from scripts.docs.markdown import format_code, format_docstring, format_page, format_table
 
-from conspectus.errors import ConspectusError
-from conspectus.web.problem_details import CODES, status_of
+from conspectus.errors import ConspectusError, NotFound
+from conspectus.web.problem_details import CODES, problem_of, status_of
 
 ADVICE: Final = {
     "LLM_AUTH_FAILED": "Check the key of the provider, and that the account may use the model.",
@@ -106,6 +107,8 @@ def make_errors_page() -> str:
         " In Python, errors are subclasses of `conspectus.ConspectusError`, in `conspectus.errors`."
         " Over HTTP, an error is a problem document"
         " (RFC 9457) with the status below. Codes without a class are answers of the server alone.",
+        "A problem document:",
+        format_code("json", json.dumps(problem_of(NotFound("collection", "notes")).document(), indent=2)),
         format_table(
             ("code", "class", "status", "meaning", "what to do"),
             sorted([*class_rows, *server_rows], key=_lower_code),
