@@ -74,7 +74,7 @@ class FilterCompiler:
         return _join_conditions(" or ", [part for part in parts if part != self.none]) or self.none
 
     def _overlaps(self, leaf: Overlaps) -> str:
-        parts = [self.present("occurred")]
+        parts = [self.match_present("occurred")]
         if leaf.end is not None:
             parts.append(self.compare_column("starts", "<", to_microseconds(leaf.end)))
         if leaf.start is not None:
@@ -87,31 +87,31 @@ class FilterCompiler:
         return self._join_with_and(parts)
 
     def _exists(self, field: Field) -> str:
-        return self.present(field) if _has_column(field) else self.has_any_fact([exists(field)])
+        return self.match_present(field) if _has_column(field) else self.match_any_fact([exists(field)])
 
     def _compile_in(self, field: Field, values: Sequence[Scalar]) -> str:
         if not _has_column(field):
             return self._equal_facts(field, values)
         if field in TEXTS:
             texts = [value for value in values if isinstance(value, str)]
-            equal_texts = self.among(field, texts) if texts else self.none
+            equal_texts = self.match_any(field, texts) if texts else self.none
             if len(texts) == len(values):
                 return equal_texts
             moments = [value for value in values if isinstance(value, datetime)]
             return self._join_with_or([equal_texts, self._equal_facts(field, moments)])
         numbers = [_to_column_number(value, field) for value in values] if field in NUMBERS else []
         exact = [int(number) for number in numbers if number is not None and self._fits(number)]
-        return self.among(field, exact) if exact else self.none
+        return self.match_any(field, exact) if exact else self.none
 
     def _equal_facts(self, field: Field, values: Sequence[Scalar]) -> str:
         facts = [fact for value in values if (fact := equals(field, value)) is not None]
-        return self.has_any_fact(facts) if facts else self.none
+        return self.match_any_fact(facts) if facts else self.none
 
     def _compile_between(self, leaf: Between) -> str:
         field = leaf.field
         if not _has_column(field) or needs_distinct_values(leaf):
-            return self.values_between(leaf)
-        parts = [self.present(field)]
+            return self.match_range(leaf)
+        parts = [self.match_present(field)]
         for sign, bound in ((">=", leaf.low), ("<", leaf.high)):
             if bound is None:
                 continue
@@ -124,15 +124,15 @@ class FilterCompiler:
     def _fits(self, number: int | float) -> bool:
         return abs(number) <= self.largest and number == int(number)
 
-    def present(self, field: FieldName) -> str:
+    def match_present(self, field: FieldName) -> str:
         """Return the condition: the column is not null."""
         raise NotImplementedError
 
-    def has_any_fact(self, facts: Sequence[int]) -> str:
+    def match_any_fact(self, facts: Sequence[int]) -> str:
         """Return the condition: the row has at least one of these facts. `facts` is not empty."""
         raise NotImplementedError
 
-    def among(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
+    def match_any(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
         """Return the condition: the column has one of these values. `values` is not empty."""
         raise NotImplementedError
 
@@ -140,7 +140,7 @@ class FilterCompiler:
         """Return the condition: the value of the column compares so with the bound. Null does not."""
         raise NotImplementedError
 
-    def values_between(self, leaf: Between) -> str:
+    def match_range(self, leaf: Between) -> str:
         """Return the condition: the row has a value at the path within the bounds."""
         raise NotImplementedError
 

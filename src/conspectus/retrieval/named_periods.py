@@ -1,17 +1,13 @@
 """Calendar periods that a query names, such as "last week": messages and memories of that time count more."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from conspectus.deferred import dataclass
 from conspectus.model.filter import Overlaps
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import Period, StoredChunk
-from conspectus.retrieval.dates import find_dates
-from conspectus.text.stream_clocks import StreamClock
-from conspectus.text.times import EPOCH
-from conspectus.time_expressions import ClockFace, describe, describe_unread_times, find_time
 
 TIME_ENTRY: Final = "time_range"
 """The entry of a plan that says which period the query names."""
@@ -44,21 +40,6 @@ class QueryTimes:
 
     period: NamedPeriod | None = None
     notices: tuple[str, ...] = ()
-
-
-def read_query_times(query: str, at: datetime) -> QueryTimes:
-    """Return the calendar period that a query names, in the time zone of `at`, the time of the query.
-
-    There is none for a query with days and months that `find_dates` reads.
-    """
-    if find_dates(query):
-        return QueryTimes()
-    face = ClockFace(StreamClock(zone=at.tzinfo or UTC), wall=True, first=EPOCH, last=at, now=at)
-    expression = find_time(query, face)
-    if expression is None:
-        return QueryTimes(notices=describe_unread_times(query))
-    period = NamedPeriod(expression.start, expression.end, describe(expression, face))
-    return QueryTimes(period, describe_unread_times(expression.rest))
 
 
 def has_timed_rows(rows: Iterable[StoredChunk]) -> bool:

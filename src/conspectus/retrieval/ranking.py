@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
+from importlib import import_module
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -25,7 +26,6 @@ from conspectus.retrieval.named_periods import (
     TIME_ENTRY,
     QueryTimes,
     has_timed_rows,
-    read_query_times,
     select_in_period,
 )
 from conspectus.retrieval.phrases import PHRASE_WEIGHT, phrase_boost, phrase_words
@@ -121,7 +121,9 @@ async def rank(
     ranked = await _rank(context, index, probe, candidates, selection=selection)
     if ranked is None or context.alone or context.multiplies or not has_timed_rows(ranked.rows.values()):
         return ranked
-    times = read_query_times(context.query, context.at)
+    # The grammar of times is loaded with the first conversation: a search of documents starts faster.
+    reader = import_module("conspectus.retrieval.query_times")
+    times: QueryTimes = reader.read_query_times(context.query, context.at)
     if times.period is not None:
         inside = await best_of_period(index, probe, times.period)
         candidates = await with_extra_candidates(index, probe, candidates, inside)

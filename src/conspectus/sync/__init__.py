@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     )
     from conspectus.sync.answers import BlockingAnswers
     from conspectus.sync.channels import BlockingChannels, BlockingChat, BlockingTasks
-    from conspectus.sync.documents import BlockingCollections
+    from conspectus.sync.collections import BlockingCollections
     from conspectus.sync.memory import BlockingGraph, BlockingMemory, BlockingRetention
     from conspectus.sync.streams import BlockingAlerts, BlockingEvents, BlockingStreams, BlockingSummaries
 
@@ -84,7 +84,7 @@ class BlockingEngine(OtherNames):
     no reference to it any more. Afterwards every method raises StoreClosed. It may be used from many threads.
     """
 
-    collections: "BlockingProperty[BlockingCollections]" = BlockingProperty("documents")
+    collections: "BlockingProperty[BlockingCollections]" = BlockingProperty("collections")
     documents: "BlockingProperty[BlockingDocuments]" = BlockingProperty("documents")
     search: "BlockingProperty[BlockingSearch]" = BlockingProperty("documents")
     answers: "BlockingProperty[BlockingAnswers]" = BlockingProperty("answers")

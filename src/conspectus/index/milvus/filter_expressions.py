@@ -15,7 +15,7 @@ FieldValues: TypeAlias = Mapping[Field, Sequence[tuple[int, object]]]
 """The distinct values of a field, each with its fact."""
 
 
-def find_ranged_fields(condition: Filter) -> set[Field]:
+def find_fields_in_ranges(condition: Filter) -> set[Field]:
     """Return the fields whose distinct values are needed to compile a filter."""
     return {
         leaf.field for leaf in leaves(condition) if isinstance(leaf, Between) and needs_distinct_values(leaf)
@@ -24,7 +24,7 @@ def find_ranged_fields(condition: Filter) -> set[Field]:
 
 @dataclass(frozen=True, slots=True)
 class Compiler(FilterCompiler):
-    """Compiles filters to Milvus expressions. `distinct_values` holds the fields of `find_ranged_fields`.
+    """Compiles filters to Milvus expressions. `distinct_values` holds the fields of `find_fields_in_ranges`.
 
     Milvus Lite scans arrays 200 times slower than texts. With `facts_as_text`, facts are one text of
     hexadecimal words that is searched with LIKE.
@@ -34,19 +34,19 @@ class Compiler(FilterCompiler):
     distinct_values: FieldValues
     facts_as_text: bool = False
 
-    def present(self, field: FieldName) -> str:
+    def match_present(self, field: FieldName) -> str:
         """Return the condition: the column is not null."""
         if field in TEXTS:
             return f'{field} != ""'
         return f"{field if field in NUMBERS else 'ends'} > {ABSENT}"
 
-    def has_any_fact(self, facts: Sequence[int]) -> str:
+    def match_any_fact(self, facts: Sequence[int]) -> str:
         """Return the condition: the row has at least one of these facts."""
         if self.facts_as_text:
             return " or ".join(f'facts like "%{fact_word(number)}%"' for number in facts)
         return f"array_contains_any(facts, [{','.join(map(str, facts))}])"
 
-    def among(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
+    def match_any(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
         """Return the condition: the column has one of these values."""
         listed = [
             f'"{encode_hex(operand)}"' if isinstance(operand, str) else str(operand) for operand in values
@@ -57,10 +57,10 @@ class Compiler(FilterCompiler):
         """Return the condition: the value of the column compares so with the bound."""
         return f"{column} {sign} {_literal(value)}"
 
-    def values_between(self, leaf: Between) -> str:
+    def match_range(self, leaf: Between) -> str:
         """Return the condition: the row has a value at the path within the bounds."""
         facts = [number for number, value in self.distinct_values[leaf.field] if holds(leaf, value)]
-        return self.has_any_fact(facts) if facts else self.none
+        return self.match_any_fact(facts) if facts else self.none
 
 
 def either(ids: Iterable[int]) -> str:

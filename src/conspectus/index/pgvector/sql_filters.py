@@ -36,7 +36,7 @@ class Compiler(FilterCompiler):
     facts_of: Callable[[str, Mapping[str, Any]], Sequence[int]]
     parameters: dict[str, Any] = field(default_factory=dict)
 
-    def present(self, field: FieldName) -> str:
+    def match_present(self, field: FieldName) -> str:
         """Return the condition: the column is not null."""
         return (
             self.every
@@ -44,21 +44,23 @@ class Compiler(FilterCompiler):
             else f"r.{'starts' if field == 'occurred' else field} IS NOT NULL"
         )
 
-    def has_any_fact(self, facts: Sequence[int]) -> str:
+    def match_any_fact(self, facts: Sequence[int]) -> str:
         """Return the condition: the row has at least one of these facts."""
         return f"r.facts && {self._name(list(facts), 'bigint[]')}"
 
-    def among(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
+    def match_any(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
         """Return the condition: the column has one of these values."""
         kind = "bytea[]" if field in TEXTS else "bigint[]"
         operands = [comparable(value) if isinstance(value, str) else value for value in values]
-        return self._join_with_and([self.present(field), f"r.{field} = ANY({self._name(operands, kind)})"])
+        return self._join_with_and(
+            [self.match_present(field), f"r.{field} = ANY({self._name(operands, kind)})"]
+        )
 
     def compare_column(self, column: str, sign: str, value: ColumnValue) -> str:
         """Return the condition: the value of the column compares so with the bound."""
         return self._bound(f"r.{column}", sign, value)
 
-    def values_between(self, leaf: Between) -> str:
+    def match_range(self, leaf: Between) -> str:
         """Return the condition: the row has a value at the path within the bounds."""
         path = exists(leaf.field)
         parts = [f"path = {self._name(path, 'bigint')}"]
@@ -68,9 +70,9 @@ class Compiler(FilterCompiler):
         query = f"SELECT fact FROM {self.values} WHERE {' AND '.join(parts)}"
         few = self.facts_of(f"{query} LIMIT {MAX_NAMED + 1}", self.parameters)
         if len(few) <= MAX_NAMED:
-            return self.has_any_fact(few) if few else self.none
+            return self.match_any_fact(few) if few else self.none
         condition = f"EXISTS (SELECT FROM unnest(r.facts) AS held WHERE {_HASHED.format(query)})"
-        return self._join_with_and([self.has_any_fact([path]), condition])
+        return self._join_with_and([self.match_any_fact([path]), condition])
 
     def _compare_bound(self, sign: str, bound: Scalar) -> str:
         match bound:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from conspectus.model.records import Period
-from conspectus.retrieval.named_periods import read_query_times
+from conspectus.retrieval.query_times import read_query_times
 
 MONDAY = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
