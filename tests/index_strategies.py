@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from conspectus.index.bm25 import Bm25
 from conspectus.index.filter_terms import NAMES_IN_FACTS
-from conspectus.model.filter import And, Between, Eq, Exists, In, Not, Or, Overlaps
+from conspectus.model.filter import And, Between, Eq, Exists, In, Not, Or, Overlaps, among_sources
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Period
 from conspectus.ports import Candidates, Index, Probe
@@ -96,7 +96,17 @@ chunks = st.builds(
 )
 probes = st.builds(
     Probe,
-    st.sampled_from([And(), Eq(("group",), 1), Not(Eq(("group",), 1)), In(("group",), (0, 3)), Or()]),
+    st.sampled_from(
+        [
+            And(),
+            Eq(("group",), 1),
+            Not(Eq(("group",), 1)),
+            In(("group",), (0, 3)),
+            Or(),
+            among_sources(["source", "ß"]),
+            And((among_sources(["another"]), Not(Eq(("group",), 1)))),
+        ]
+    ),
     st.none() | texts,
     st.none()
     | st.integers(0, 9).map(lambda seed: unit(np.random.default_rng(seed).standard_normal(DIMENSIONS))),

@@ -22,6 +22,7 @@ ADVICE: Final = {
     "LLM_TIMEOUT": "Try again, or raise `CONSPECTUS_CHAT_TIMEOUT_SECONDS`.",
     "conflict": "Read what is stored, and change the request as `reason` says.",
     "dangling_edges": "Add the nodes in `missing` first.",
+    "request_budget_spent": "Sync again, or raise `CONSPECTUS_SYNC_MAX_REQUESTS`.",
     "access_lost": "Give the connection access or other credentials, and sync it again.",
     "fetch_failed": "Open the address in a browser; try again later.",
     "forbidden_address": "Name the network in `CONSPECTUS_FETCH_ALLOWED_NETWORKS` to allow it.",

@@ -289,6 +289,17 @@ class AccessLost(ConspectusError):
         super().__init__(f"{refusal}; give the connection access or other credentials, and sync it again")
 
 
+class RequestBudgetSpent(ConspectusError):
+    """A sync has sent as many requests to its remote as it may; the next sync continues."""
+
+    code = "request_budget_spent"
+
+    def __init__(self, budget: int) -> None:
+        super().__init__(
+            f"the sync has sent all {budget} requests that `sync_max_requests` allows; sync again to continue"
+        )
+
+
 class Overloaded(ConspectusError):
     """The server is overloaded; `what` names the limit, `retry_after` is in seconds."""
 

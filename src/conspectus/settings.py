@@ -238,6 +238,10 @@ class Settings:
         default="", repr=False
     )
 
+    sync_requests_per_second: Annotated[
+        float, "requests per second that a sync sends to its remote, after a burst of two seconds; 0: any"
+    ] = 0.0
+    sync_max_requests: Annotated[int, "requests of a sync to its remote, after which it stops"] = 1_000_000
     mirrored_hide_hours: Annotated[
         int, "hours after its last successful sync when what a connection mirrors is hidden; 0: never"
     ] = 24

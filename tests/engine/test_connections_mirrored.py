@@ -109,6 +109,14 @@ async def test_pages_are_found_by_key_where_there_are_many_sources(scene: Scene,
     assert (await keys_for(scene.ann), await keys_for(scene.ben)) == ({"list"}, {"plan"})
 
 
+async def test_managers_get_counts_of_what_they_may_not_read(scene: Scene) -> None:
+    assert await keys_for(scene.ben) == {"menu"}
+    for engine in (scene.owner, scene.ben):
+        [status] = (await engine.maintenance.status(collection="team")).collections
+        assert status.documents == 2
+        assert "lantern" not in repr(status)
+
+
 async def test_a_collection_without_mirrored_sources_asks_for_no_viewers(scene: Scene) -> None:
     await scene.owner.documents.add([NewDocument("A lantern of its own.", key="own")], collection="team")
     await scene.owner.connections.delete("office", collection="team", delete=True)

@@ -26,6 +26,7 @@ from conspectus.errors import (
     LockLost,
     NotFound,
     PermissionDenied,
+    RequestBudgetSpent,
     UnreadableFile,
     UnsupportedContent,
 )
@@ -34,6 +35,7 @@ from conspectus.ingest.connection_sync import synchronise
 from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.files import file_name, page_key, require_text_answer, title_of
 from conspectus.ingest.job_execution import MAX_MESSAGE_CHARACTERS, Outcome, Tell, fate
+from conspectus.ingest.metered_requests import MeteredFetcher
 from conspectus.ingest.sensitive import mask_report
 from conspectus.model.access import Person
 from conspectus.model.connections import Connection, SyncReport, SyncState
@@ -222,9 +224,10 @@ class JobHandlers(Service, checked=False):
         try:
             await store.update(state="running", error=None)
             report = await self._copy_changes(connection, store, tell)
-            await store.show_again()
+            if not report.is_cut_off:
+                await store.show_again()
             await self._finish_embedding(job)
-            state = "complete"
+            state = "idle" if report.is_cut_off else "complete"
         except ConspectusError as fault:
             is_remote_fault = isinstance(fault, FetchFailed) and not isinstance(fault, ForbiddenAddress)
             is_refusal = isinstance(fault, FetchFailed) and is_remote_fault and fault.refused
@@ -236,6 +239,9 @@ class JobHandlers(Service, checked=False):
             raise reported from fault.__cause__
         finally:
             await store.update(state=state, error=error, last_run=self._parts.clock())
+        if report.is_cut_off:
+            budget = self._parts.settings.sync_max_requests
+            return replace(_sync_outcome(report), fault=RequestBudgetSpent(budget))
         return _sync_outcome(report)
 
     async def _copy_changes(self, connection: Connection, store: ConnectionSources, tell: Tell) -> SyncReport:
@@ -243,7 +249,13 @@ class JobHandlers(Service, checked=False):
         connectors = self._parts.work.connectors
         credentials = await self._credentials.open(connection)
         require_readable_origin(self._person, connectors, connection, credentials)
-        connector = connectors.create(connection, self._core.fetcher(), credentials)
+        settings = self._parts.settings
+        fetcher = MeteredFetcher(
+            self._core.fetcher(),
+            per_second=settings.sync_requests_per_second,
+            budget=settings.sync_max_requests,
+        )
+        connector = connectors.create(connection, fetcher, credentials)
         try:
             report = await synchronise(
                 connection, connector, store, progress=lambda _, done, total: tell(done, total)
@@ -254,7 +266,8 @@ class JobHandlers(Service, checked=False):
         finally:
             await connector.close()
         failures = tuple((name, mask_credentials(reason, credentials)) for name, reason in report.failures)
-        return replace(report, failures=failures)
+        requests, waited_seconds = fetcher.requests, round(fetcher.waited_seconds, 1)
+        return replace(report, failures=failures, requests=requests, waited_seconds=waited_seconds)
 
     async def _require_target(
         self, job: Job, name: str, kind: SourceKind, metadata: Metadata | None = None
@@ -430,6 +443,8 @@ def _sync_outcome(report: SyncReport) -> Outcome:
     written = {"added": report.added, "replaced": report.replaced, "unchanged": report.unchanged}
     counts = {**written, "deleted": report.deleted}
     result: Metadata = {**counts, "failures": failures}
+    if report.requests:
+        result = {**result, "requests": report.requests, "waited_seconds": report.waited_seconds}
     if report.skipped:
         result = {**result, "skipped": report.skipped, "skipped_files": dict(report.skipped_files)}
     if report.failures and not any(counts.values()):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Final
 
-from conspectus.access.policy import require_embedder, require_owner, require_scope
+from conspectus.access.policy import includes_role, require_embedder, require_owner, require_scope
 from conspectus.engine.context import EngineContext
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.sensitive_scan import SensitiveScan
@@ -32,14 +32,20 @@ class MaintenanceService(Service):
     async def status(
         self, *, collection: Annotated[CollectionName, "Name or id of a collection; none: all."] | None = None
     ) -> Status:
-        """Return sizes and counts of one collection, or of all that you may read completely.
+        """Return sizes and counts of one collection, or of all that you manage or may read completely.
 
         Only the owner account gets the path and the size of the store.
         """
         accesses = await self._authorized.collections(collection)
-        complete_accesses = [access for access in accesses if access.sees_all]
+        complete_accesses = [
+            access
+            for access in accesses
+            if access.sees_all or includes_role(access.roles.collection, "manager")
+        ]
         if collection and not complete_accesses:
-            raise PermissionDenied("read the status of a collection", "the role viewer on all of it")
+            raise PermissionDenied(
+                "read the status of a collection", "the role manager, or viewer on all of it"
+            )
         core = self._core
         statuses = [
             await collection_status(core.records, core.open_indexes, access.collection)

@@ -17,7 +17,14 @@ from dataclasses import asdict, field, replace
 from typing import Any, Protocol, TypeVar
 
 from conspectus.deferred import dataclass
-from conspectus.errors import Conflict, FetchFailed, InvalidInput, NotFound, UnreadableFile
+from conspectus.errors import (
+    Conflict,
+    FetchFailed,
+    InvalidInput,
+    NotFound,
+    RequestBudgetSpent,
+    UnreadableFile,
+)
 from conspectus.ingest.batch_writes import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.connections import Connection, ConnectorEntry, Listing, SyncReport
 from conspectus.model.ids import DocumentId
@@ -87,16 +94,20 @@ async def synchronise(
     """Ingest what changed since the connection's cursor, and say what was done.
 
     An unreadable cursor counts as none: everything is listed, and what is stored but not listed is deleted.
-    Raises FetchFailed if the store cannot be listed or seems out of reach; what was added stays.
+    Raises FetchFailed if the store cannot be listed or seems out of reach; what was added stays. A sync whose
+    budget of requests is spent is cut off, and the next one continues.
     """
     state = _SyncState.parse(connection.cursor)
     mirror = connector if isinstance(connector, Mirroring) else None
     run = _SyncRun(connection, connector, store, progress, state, mirrors=mirror is not None)
-    if mirror is not None:
-        if await store.has_unmirrored():
-            await run.begin_mirroring()
-        await run.sync_access(mirror)
-    await run.sync_changes()
+    try:
+        if mirror is not None:
+            if await store.has_unmirrored():
+                await run.begin_mirroring()
+            await run.sync_access(mirror)
+        await run.sync_changes()
+    except RequestBudgetSpent:
+        return replace(run.report(), is_cut_off=True)
     return run.report()
 
 

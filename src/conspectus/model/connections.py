@@ -86,7 +86,8 @@ class SyncReport:
     """Counts of pages of one sync, by outcome.
 
     `skipped` counts the files that are no pages, such as pictures and recordings; `skipped_files` has the
-    reason for each of the first ones by name.
+    reason for each of the first ones by name. `requests` counts those to the remote over HTTP, and
+    `waited_seconds` how long they waited for their turn. `is_cut_off` says that the budget of them was spent.
     """
 
     added: int = 0
@@ -96,3 +97,6 @@ class SyncReport:
     failures: tuple[tuple[str, str], ...] = ()
     skipped: int = 0
     skipped_files: Mapping[str, str] = field(default_factory=dict)
+    requests: int = 0
+    waited_seconds: float = 0.0
+    is_cut_off: bool = False

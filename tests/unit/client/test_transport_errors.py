@@ -46,6 +46,7 @@ def test_an_error_comes_back_as_itself(error: ConspectusError) -> None:
 def test_every_error_is_tried_but_those_of_which_a_server_says_nothing() -> None:
     hidden = {
         "AccessLost",
+        "RequestBudgetSpent",
         "StorageError",
         "StorageTooNew",
         "StorageTooOld",

@@ -16,10 +16,7 @@ from conspectus.index.pgvector.snapshot import PgvectorSnapshot, read_packed_row
 from conspectus.index.pgvector.sql_filters import Compiler
 from conspectus.index.pgvector.state import PgvectorState
 from conspectus.index.pgvector.tables import Tables
-from conspectus.model.filter import (
-    Filter,
-    matches,
-)
+from conspectus.model.filter import EVERYTHING, And, Filter, In, matches
 from conspectus.ports import Ids
 
 RowNumbers = NDArray[np.int64]
@@ -109,16 +106,32 @@ class Allowed:
         self._view = view
         self._where = where
         self._listings = listings
+        self._many_sources, self._other_where = split_many_sources(where)
         self.listed: RowNumbers | None = None
 
     @cached_property
     def condition(self) -> Condition:
-        """The compiled filter."""
-        return Condition.of(self._where, self._cursor, self._tables)
+        """The compiled filter, but for many sources, which are compared in this process."""
+        return Condition.of(self._other_where, self._cursor, self._tables)
+
+    @property
+    def admits_all(self) -> bool:
+        """Whether the filter matches every row."""
+        return self._many_sources is None and self.condition.admits_all
+
+    @property
+    def compares_sources(self) -> bool:
+        """Whether rows that are not listed are compared with many sources in this process."""
+        return self._many_sources is not None and self.listed is None
+
+    def has_source(self, source: bytes) -> bool:
+        """Return whether rows of this source match the filter, if they match its condition."""
+        many_sources = self._many_sources
+        return many_sources is None or matches(many_sources, {"source": source.decode()})
 
     def list_if_few(self) -> None:
         """Set `listed` if few rows match."""
-        if not self.condition.admits_all:
+        if not self.admits_all:
             self.listed = self.find_few()
 
     def find_few(self) -> RowNumbers | None:
@@ -127,12 +140,13 @@ class Allowed:
 
     def _find_rows(self) -> RowNumbers | None:
         """Return the matching rows; None if they are many."""
-        admitted = f"r.odd IS NULL AND ({self.condition.sql})"
+        condition = Condition.of(self._where, self._cursor, self._tables)
+        admitted = f"r.odd IS NULL AND ({condition.sql})"
         maximum = self._listings.maximum
         few = f"SELECT r.row FROM {self._tables.rows} r WHERE {admitted} LIMIT {maximum + 1}"
         self._cursor.execute(
             f"SELECT coalesce(string_agg(int4send(row), ''), '') FROM ({few}) AS few",
-            self.condition.parameters,
+            condition.parameters,
         )
         rows = read_packed_rows(self._cursor)
         return None if len(rows) > maximum else np.sort(np.concatenate([rows, self.odd]))
@@ -146,7 +160,7 @@ class Allowed:
         """Return the live rows among these that match, sorted."""
         if self.listed is not None:
             return np.intersect1d(rows, self.listed)
-        if self.condition.admits_all or not len(rows):
+        if self.admits_all or not len(rows):
             return np.sort(rows)
         return self._select("r.row = ANY(%(wanted)s::integer[])", rows)
 
@@ -156,13 +170,18 @@ class Allowed:
 
     def _select(self, which: str, rows: NDArray[np.int64]) -> RowNumbers:
         parameters = {"wanted": rows.tolist()}
+        column = "coalesce(string_agg(int4send(r.row), ''), '')"
         self._cursor.execute(
             f"WITH r AS MATERIALIZED (SELECT * FROM {self._tables.rows} r WHERE {which})"
-            " SELECT coalesce(string_agg(int4send(r.row), ''), '') FROM r"
+            f" SELECT {column if self._many_sources is None else 'r.row, r.source'} FROM r"
             f" WHERE r.odd IS NULL AND ({self.condition.sql})",
             {**self.condition.parameters, **parameters},
         )
-        return np.sort(np.concatenate([read_packed_rows(self._cursor), self._odd(which, parameters)]))
+        if self._many_sources is None:
+            matching = read_packed_rows(self._cursor)
+        else:
+            matching = np.array([row for row, source in self._cursor if self.has_source(source)], np.int64)
+        return np.sort(np.concatenate([matching, self._odd(which, parameters)]))
 
     def _odd(self, which: str, parameters: dict[str, Any]) -> RowNumbers:
         """Return the odd rows that match, evaluated in this process."""
@@ -171,5 +190,17 @@ class Allowed:
         self._cursor.execute(
             f"SELECT r.row, r.odd FROM {self._tables.rows} r WHERE r.odd IS NOT NULL AND {which}", parameters
         )
-        where = self.condition.where
-        return np.array([row for row, body in self._cursor if matches(where, odd_row(body))], np.int64)
+        return np.array([row for row, body in self._cursor if matches(self._where, odd_row(body))], np.int64)
+
+
+def split_many_sources(where: Filter) -> tuple[In | None, Filter]:
+    """Return the condition on many sources that a filter has beside others, and the filter without it."""
+    match where:
+        case In() if where.digest:
+            return where, EVERYTHING
+        case And(inner):
+            for position, part in enumerate(inner):
+                many_sources, others = split_many_sources(part)
+                if many_sources is not None:
+                    return many_sources, And((*inner[:position], others, *inner[position + 1 :]))
+    return None, where

@@ -235,7 +235,7 @@ class Near:
     def _search_graph(self, allowed: Allowed, limit: int) -> RowNumbers | None:
         """Return rows from the graph that match."""
         self._set(limit)
-        if allowed.condition.admits_all:
+        if allowed.admits_all:
             self.cursor.execute(f"{self._nearest_rows()} LIMIT {limit}", {"query": as_literal(self.query)})
             rows = np.array([row for (row,) in self.cursor], np.int64)
             return rows if len(rows) == limit else None
@@ -273,26 +273,42 @@ class Near:
     def _best(
         self, allowed: Allowed, count: int, among: str = "true"
     ) -> tuple[RowNumbers, NDArray[np.float64]]:
-        """Return the best of the rows that match with their inner products, best first."""
+        """Return the best of the rows that match with their inner products, best first.
+
+        Many sources are compared here, so that more rows may have to be read.
+        """
+        examined = count
+        while True:
+            hits = self._read_best(allowed, examined, among)
+            matching = hits
+            if allowed.compares_sources:
+                odd = set(allowed.odd.tolist())
+                matching = [hit for hit in hits if hit[0] in odd or allowed.has_source(hit[2])]
+            if len(matching) >= count or len(hits) < examined:
+                rows, products = [hit[0] for hit in matching[:count]], [hit[1] for hit in matching[:count]]
+                return np.array(rows, np.int64), np.array(products, np.float64)
+            examined *= 8
+
+    def _read_best(self, allowed: Allowed, count: int, among: str) -> list[tuple[int, float, bytes]]:
+        """Return the best of the rows that match but for many sources, each with its product and source."""
         parameters = {"query": as_literal(self.query), "graph": self.tables.graph}
-        relation, where = f"{self.tables.vectors} v", "true"
+        relation, where, source = f"{self.tables.vectors} v", "true", "''::bytea"
         if allowed.listed is not None:
             where, parameters = (
                 "v.row = ANY(%(rows)s::integer[])",
                 {**parameters, "rows": allowed.listed.tolist()},
             )
-        elif not allowed.condition.admits_all:
+        elif not allowed.admits_all:
             relation += f" JOIN {self.tables.rows} r ON r.row = v.row"
+            source = "r.source"
             where = f"(r.odd IS NULL AND ({allowed.condition.sql})) OR r.row = ANY(%(odd)s::integer[])"
             parameters = {**parameters, **allowed.condition.parameters, "odd": allowed.odd.tolist()}
         self.cursor.execute(
-            f"SELECT v.row, -(v.vector <#> %(query)s::halfvec) AS product FROM {relation}"
+            f"SELECT v.row, -(v.vector <#> %(query)s::halfvec) AS product, {source} FROM {relation}"
             f" WHERE {among} AND ({where}) ORDER BY product DESC LIMIT {count}",
             parameters,
         )
-        hits = self.cursor.fetchall()
-        rows, products = [row for row, _ in hits], [product for _, product in hits]
-        return np.array(rows, np.int64), np.array(products, np.float64)
+        return self.cursor.fetchall()
 
 
 def _bound_rounding_error(query: Vectors) -> float:
