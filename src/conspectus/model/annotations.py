@@ -89,6 +89,10 @@ class Example:
     def __init__(self, value: object) -> None:
         self.value = value
 
+    def __repr__(self) -> str:
+        """Return what `help` prints in a signature."""
+        return f"Example({self.value!r})"
+
 
 @dataclass(frozen=True, slots=True)
 class Declaration:

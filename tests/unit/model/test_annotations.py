@@ -67,3 +67,7 @@ def test_a_number_out_of_range_is_refused_with_the_range(
     bounds: Range, number: float, reason: str | None
 ) -> None:
     assert reason_against(bounds, number) == reason
+
+
+def test_help_prints_the_value_of_an_example() -> None:
+    assert repr(Annotated[int, Range(1), Example(10)]).endswith("Example(10)]")
