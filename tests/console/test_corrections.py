@@ -10,7 +10,15 @@ from playwright.sync_api import Page, expect
 import conspectus
 from conspectus.model.graph import Fact, NewEdge, NewNode
 from conspectus.model.memory import NewMemory, Scope
-from tests.console.conftest import WIDTHS, Opened, Site, running_site, scrolls_sideways, violations
+from tests.console.conftest import (
+    WIDTHS,
+    Example,
+    Opened,
+    Site,
+    running_site,
+    scrolls_sideways,
+    violations,
+)
 
 TEXT = "# Keys\n\nThe spare key hangs behind the door. 🌧\n\n# Alarm\n\nThe alarm code changes on Monday.\n"
 
@@ -79,6 +87,25 @@ def test_a_passage_is_corrected_in_its_document(visit: Opened, office: Site, nar
     undo(page)
     expect(article).to_contain_text("behind the door. 🌧")
     assert not scrolls_sideways(page)
+
+
+def test_viewers_get_no_buttons_that_would_be_refused(
+    visit: Opened, example: Site, prepared: Example
+) -> None:
+    buttons = ("Correct …", "Exclude from search", "Delete …", "Add documents", "Delete this collection …")
+    for name, is_shown in (("owner", True), ("bob", False)):
+        page = visit(example, "/documents?collection=default", key=prepared.keys[name])
+        add = page.get_by_role("button", name="Add documents")
+        page.locator(".document-row").first.wait_for()
+        if is_shown:
+            expect(add).to_be_visible()
+            continue
+        page.wait_for_load_state("networkidle")
+        page.locator(".document-row").first.click()
+        page.get_by_role("list", name="Passages in order").get_by_role("button").first.click()
+        page.wait_for_load_state("networkidle")
+        for button in buttons:
+            expect(page.get_by_role("button", name=button)).to_have_count(0)
 
 
 def test_a_document_is_excluded_from_search_and_comes_back(visit: Opened, office: Site) -> None:

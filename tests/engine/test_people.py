@@ -303,12 +303,25 @@ async def test_nobody_else_sees_as_others(owner: Engine, enter: Enter, document:
         ):
             with pytest.raises(error):
                 await attempt
-        for user in ("bob", "nobody"):
+        for user in {"bob", "nobody"} - {name}:
             with pytest.raises(PermissionDenied):
                 await view.access.effective_roles(user)
         with pytest.raises(PermissionDenied):
             await view.access.list_audit()
     assert await list_looks(owner) == []
+
+
+async def test_everybody_sees_their_own_roles(owner: Engine, enter: Enter, document: str) -> None:
+    """With any key, on what they may read, and nothing of others."""
+    carol = await enter("carol", "read")
+    assert await carol.access.effective_roles("carol") == []
+    await owner.access.grant("wiki", Principal("user", "carol"), "viewer", source="pages")
+    roles = await carol.access.effective_roles("carol")
+    assert [(role.source_name, role.role) for role in roles] == [(None, None), ("pages", "viewer")]
+    with pytest.raises(NotFound):
+        await carol.access.effective_roles("carol", collection="other")
+    with pytest.raises(PermissionDenied):
+        await carol.access.effective_roles("alice", collection="wiki")
 
 
 async def test_a_manager_sees_as_others_in_one_collection(owner: Engine, enter: Enter, document: str) -> None:

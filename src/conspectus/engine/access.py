@@ -107,19 +107,10 @@ class AccessService(Service):
     ) -> Sequence[EffectiveRole]:
         """List the roles of a user on collections and each of their sources, and where each comes from.
 
-        On the collections that you manage, or on one of them. Raises NotFound or PermissionDenied.
+        On the collections that you manage, or on one of them; your own on all that you may read. Raises
+        NotFound or PermissionDenied.
         """
-        require_scope(self._person, "admin", SEE_ROLES)
-        if collection is None:
-            accesses = [
-                access
-                for access in await self._authorized.collections()
-                if includes_role(access.roles.collection, "manager")
-            ]
-        else:
-            accesses = [await self._require_managed(collection)]
-        if not accesses and not self._person.owner:
-            raise PermissionDenied(SEE_ROLES, "the role manager")
+        accesses = await self._list_role_accesses(user, collection)
         account = await self._directory.user(user)
         roles: list[EffectiveRole] = []
         for access in accesses:
@@ -141,6 +132,24 @@ class AccessService(Service):
                 )
                 roles.append(role)
         return roles
+
+    async def _list_role_accesses(self, user: str, collection: str | None) -> Sequence[CollectionAccess]:
+        """Return the collections on which the person may see the roles of a user."""
+        if user in {self._person.id, self._person.name}:
+            if collection is None:
+                return await self._authorized.collections()
+            return [await self._authorized.collection(collection)]
+        require_scope(self._person, "admin", SEE_ROLES)
+        if collection is not None:
+            return [await self._require_managed(collection)]
+        accesses = [
+            access
+            for access in await self._authorized.collections()
+            if includes_role(access.roles.collection, "manager")
+        ]
+        if not accesses and not self._person.owner:
+            raise PermissionDenied(SEE_ROLES, "the role manager")
+        return accesses
 
     async def list_readers(self, document: DocumentIdentifier) -> Sequence[DocumentReader]:
         """List the users who can read a document, by name, with their role and where it comes from.

@@ -66,7 +66,7 @@ export function Add({ collection, onAdded }: { collection: string; onAdded: () =
           <Remarks title="Left out: another file has this path" remarks={selection.repeated.map((path) => [path, "added once"])} failed />
           {selection.isCut && (
             <p class="failed">
-              Only the first {wholeNumber(MAX_FILES)} files are added. Add larger folders with <code>conspectus add</code>.
+              Only the first {wholeNumber(MAX_FILES)} files are added. Add larger folders with <code>conspectus add FOLDER</code>.
             </p>
           )}
           <Preview

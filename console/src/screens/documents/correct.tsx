@@ -26,7 +26,7 @@ function placesOf(document: Document, chunks: readonly Chunk[]): Place[] {
 
 /** Places of a text in which the characters of one passage were replaced. */
 const moved = (places: readonly Place[], after: number, by: number): Place[] =>
-  places.map((place) => (place.start > after ? { ...place, start: place.start + by } : place));
+  places.map((position) => (position.start > after ? { ...position, start: position.start + by } : position));
 
 export function CorrectPassageDialog({
   document,

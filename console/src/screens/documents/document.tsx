@@ -7,6 +7,7 @@ import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { counted, instant, wholeNumber } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
+import { useMay } from "../../ui/may";
 import { citedSpan, type Span } from "../../ui/location";
 import { Show, useLoad } from "../../ui/load";
 import { ReaderList } from "../../ui/readers";
@@ -71,6 +72,8 @@ function Pages({ document, source, collection, hasVectors, text, chunks, relatio
     if (chunk !== undefined) setFields({ chunk: String(chunk.id), start: undefined, end: undefined });
   };
   const cited = citedSpan(fields);
+  const may = useMay(collection);
+  const mayEdit = may("editor", source.id);
   const selectedChunk = chunks[selected];
   useKeys({ j: () => choose(selected + 1), k: () => choose(selected - 1) });
   const back = `/documents?collection=${encodeURIComponent(collection)}`;
@@ -101,14 +104,16 @@ function Pages({ document, source, collection, hasVectors, text, chunks, relatio
           {cited !== undefined && <CitedPlace cited={cited} characters={document.characters} />}
         </div>
         <div class="cluster">
-          {isCorrectedHere(document) && (
+          {mayEdit && isCorrectedHere(document) && (
             <button class="btn" type="button" disabled={undoing.busy} onClick={() => excludeDocument(undoing, document)}>
               Exclude from search
             </button>
           )}
-          <button class="btn danger" type="button" onClick={() => remove(true)}>
-            Delete …
-          </button>
+          {mayEdit && (
+            <button class="btn danger" type="button" onClick={() => remove(true)}>
+              Delete …
+            </button>
+          )}
         </div>
       </div>
       <Failure text={isCorrecting ? "" : undoing.failure} />
@@ -117,7 +122,7 @@ function Pages({ document, source, collection, hasVectors, text, chunks, relatio
         <div class="document-side">
           <MomentLink document={document} collection={collection} />
           <Passages chunks={chunks} selected={selected} onChoose={choose}>
-            {selectedChunk !== undefined && isCorrectedHere(document) && (
+            {mayEdit && selectedChunk !== undefined && isCorrectedHere(document) && (
               <button class="btn compact" type="button" onClick={() => correct(true)}>
                 Correct …
               </button>

@@ -10,6 +10,7 @@ import { counted, day, wholeNumber } from "../../ui/format";
 import { asProblem, Show, State, useLoad } from "../../ui/load";
 import { pathOf } from "../../ui/location";
 import { DeleteDialog } from "../../ui/receipt";
+import { useMay } from "../../ui/may";
 import { Virtual } from "../../ui/virtual";
 import { Add } from "./add";
 import { Connections } from "./connections";
@@ -129,6 +130,7 @@ function Collection({
     if (isEmpty) add(true);
   }, [isEmpty]);
   const selectedSource = sources.data?.find((candidate) => candidate.id === source);
+  const may = useMay(name);
   const reload = () => {
     sources.reload();
     documents.reload();
@@ -154,15 +156,19 @@ function Collection({
               </select>
             </label>
           )}
-          <button class="btn danger" type="button" onClick={() => remove(true)}>
-            Delete this {selectedSource === undefined ? "collection" : "source"} …
-          </button>
+          {may(selectedSource === undefined ? "owner" : "manager", source) && (
+            <button class="btn danger" type="button" onClick={() => remove(true)}>
+              Delete this {selectedSource === undefined ? "collection" : "source"} …
+            </button>
+          )}
           <button class="btn" type="button" onClick={() => create(true)}>
             New collection …
           </button>
-          <button class="btn primary" type="button" aria-expanded={adding} onClick={() => add(!adding)}>
-            Add documents
-          </button>
+          {may("editor", source) && (
+            <button class="btn primary" type="button" aria-expanded={adding} onClick={() => add(!adding)}>
+              Add documents
+            </button>
+          )}
         </div>
       </div>
       {adding && <Add collection={name} onAdded={reload} />}

@@ -4,6 +4,7 @@ import { api } from "../../api/client";
 import { score } from "../../ui/format";
 import { Failed, useLoad } from "../../ui/load";
 import { LocationLink } from "../../ui/location";
+import { useMay } from "../../ui/may";
 import type { Undoing } from "../../ui/undo";
 import { CorrectEdgeDialog } from "./correct";
 import { period } from "./lists";
@@ -28,6 +29,7 @@ export function EdgePanel({
   useEffect(() => panel.current?.scrollIntoView({ block: "nearest" }), [edge.id]);
   const [isCorrecting, correct] = useState(false);
   const { collection, graph } = criteria;
+  const may = useMay(collection);
   const [source, target] = [nodes.get(edge.source), nodes.get(edge.target)];
   return (
     <section ref={panel} class="panel graph-edge-panel" aria-label="The chosen edge">
@@ -36,9 +38,11 @@ export function EdgePanel({
           {source?.name ?? edge.source} <span class="dim">{edge.type} →</span> {target?.name ?? edge.target}
         </h2>
         <span class="cluster">
-          <button class="btn compact" type="button" onClick={() => correct(true)}>
-            Correct …
-          </button>
+          {may("editor", graph) && (
+            <button class="btn compact" type="button" onClick={() => correct(true)}>
+              Correct …
+            </button>
+          )}
           <button class="btn compact" type="button" onClick={onClose}>
             Close
           </button>

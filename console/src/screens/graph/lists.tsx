@@ -3,6 +3,7 @@ import { api } from "../../api/client";
 import { counted, day, instant, score } from "../../ui/format";
 import { Failure, useAction } from "../../ui/action";
 import { Show, useLoad } from "../../ui/load";
+import { useMay } from "../../ui/may";
 import { Virtual } from "../../ui/virtual";
 import { ended, type GraphCriteria, type Edge, type Neighbor, type Subgraph } from "./state";
 
@@ -116,6 +117,7 @@ export function Merges({ criteria, onUndone }: { criteria: GraphCriteria; onUndo
     [graph, collection, node],
   );
   const { act, failure } = useAction();
+  const may = useMay(collection);
   const undo = (merge: number) => {
     const undone = () => (events.reload(), onUndone());
     act(() => api.undoMerge({ graph, collection, merge, reason: "console" }), undone);
@@ -148,9 +150,11 @@ export function Merges({ criteria, onUndone }: { criteria: GraphCriteria; onUndo
                       (undone ? (
                         <span class="tag">undone</span>
                       ) : (
-                        <button class="btn compact" type="button" onClick={() => undo(merge.number)}>
-                          Undo
-                        </button>
+                        may("editor", graph) && (
+                          <button class="btn compact" type="button" onClick={() => undo(merge.number)}>
+                            Undo
+                          </button>
+                        )
                       ))}
                   </li>
                 );

@@ -37,7 +37,7 @@ export default function Streams() {
           return (
             <State title="There are no streams yet">
               <p class="sub">This screen shows captions of videos and cameras over time. Add the captions of a file with:</p>
-              <p class="mono">conspectus video add FILE</p>
+              <p class="mono">conspectus streams import FILE</p>
             </State>
           );
         }
