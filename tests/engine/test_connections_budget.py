@@ -36,8 +36,8 @@ async def test_syncs_with_a_small_budget_continue_each_other(tmp_path: Path) -> 
             assert (connection.access, connection.state) == ("granted", "idle")
         settings = replace(SETTINGS, sync_max_requests=1_000)
         async with conspectus.open(tmp_path, settings=settings) as engine:
-            whole = await sync(engine)
-            assert whole.state == "succeeded" and whole.result is not None
-            assert 0 < int(str(whole.result["requests"])) <= 1_000
+            completed = await sync(engine)
+            assert completed.state == "succeeded" and completed.result is not None
+            assert 0 < int(str(completed.result["requests"])) <= 1_000
             listed = await engine.documents.list(collection="shared", limit=100)
             assert len(listed.documents) == PAGES

@@ -16,7 +16,9 @@ from conspectus.connectors import EVERYONE
 from conspectus.engine.connection_sources import MAX_SOURCES_BY_ID
 from conspectus.errors import NotFound, PermissionDenied
 from conspectus.model.access import LOCAL_OWNER, Person, Principal
+from conspectus.model.chat import ChatRequest, Failure
 from conspectus.model.records import NewDocument
+from conspectus.testing.chat_models import ScriptedChatModel
 
 PASSWORD = "hunter2"
 SETTINGS = Settings(
@@ -90,6 +92,10 @@ async def test_the_owner_account_reads_nothing_without_a_person_at_the_remote(sc
 async def test_people_are_listed_and_mapped_by_the_owner_account_alone(scene: Scene) -> None:
     people = await scene.owner.connections.list_people("office", collection="team")
     assert [person.name for person in people] == ["ann", "ben"]
+    await scene.owner.connections.map_person("office", "ann", collection="team")
+    await scene.sync()
+    [job] = (await scene.owner.jobs.list(collection="team", limit=1)).jobs
+    assert job.result is not None and job.result["unmapped_people"] == 1
     with pytest.raises(PermissionDenied):
         await scene.ann.connections.map_person("office", "ben", "ann", collection="team")
     with pytest.raises(PermissionDenied):
@@ -107,6 +113,23 @@ async def test_pages_are_found_by_key_where_there_are_many_sources(scene: Scene,
     notes.put("list", "Other", "A lantern list.", {"ann"})
     assert await scene.sync() == "succeeded"
     assert (await keys_for(scene.ann), await keys_for(scene.ben)) == ({"list"}, {"plan"})
+
+
+async def test_chats_about_mirrored_documents_are_not_stored(tmp_path: Path, notes: NoteServer) -> None:
+    model = ScriptedChatModel(["The plan of ann [1]."])
+    async with conspectus.open(tmp_path / "store", settings=SETTINGS, chat_model=model) as owner:
+        await connect(owner, "guarded")
+        ann = await add_person(owner, "ann")
+        await owner.jobs.wait((await owner.connections.sync("office", collection="team")).id)
+        await owner.add("A harbor of its own.", collection="team", source="own", wait=True)
+        outcomes = []
+        for question in ("lantern plan", "harbor"):
+            request = ChatRequest(question, collection="team", store_in="desk")
+            events = [event async for event in ann.chat.stream(request)]
+            outcomes.append([event.code for event in events if isinstance(event, Failure)])
+        stored = await owner.channels.list_messages(channel="desk", collection="team")
+    assert outcomes == [["permission_denied"], []]
+    assert [message.text for message in stored] == ["harbor", "The plan of ann [1]."]
 
 
 async def test_managers_get_counts_of_what_they_may_not_read(scene: Scene) -> None:

@@ -28,7 +28,7 @@ from conspectus.model.access import Access, Grant, Person, Role, Scope, User
 from conspectus.model.answers import AnswerAccess
 from conspectus.model.connections import Connection
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, Not, document_row, matches
-from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
+from conspectus.model.ids import NOBODY, ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.quarantine import as_given
 from conspectus.model.records import (
     Collection,
@@ -232,6 +232,16 @@ class AuthorizedReader:
             mirrored = await self._accounts.list_mirrored_sources(remote)
             viewers |= {source: tuple(sorted(names)) for source, names in mirrored.items()}
         return {source: viewers[source] for source in unreadable if source in viewers}
+
+    async def are_mirrored(self, documents: Sequence[str]) -> bool:
+        """Return whether any of these documents is in a mirrored source, or cannot be read any more."""
+        pairs = await self.documents(documents)
+        for document, access in pairs:
+            # Nobody is a viewer, so these are all mirrored sources.
+            mirrored = await self.list_unreadable_sources(access.collection, NOBODY)
+            if document.source in mirrored:
+                return True
+        return len(pairs) < len(set(documents))
 
     async def source(self, access: CollectionAccess, name: str) -> Source | None:
         """Return the source with that id or name; None if none is readable."""

@@ -55,6 +55,10 @@ SEARCH_FAILED = "The search failed. The answer does not use stored documents."
 SEARCH_INCOMPLETE = "Some stored documents could not be searched. The answer may be incomplete."
 BELOW_MIN_CONFIDENCE = "The stored documents probably do not contain the answer."
 NOT_STORED = "The message and the answer could not be stored in the channel."
+NOT_STORED_MIRRORED = (
+    "The message and the answer are not stored in the channel: the remote of a connection says who may read"
+    " what they are about."
+)
 NO_CONTEXT_TOKENS = "No tokens are left for context. The answer does not use stored documents."
 """Notices for users, about searches and storage."""
 
@@ -215,9 +219,15 @@ class ChatService(Service):
         began: datetime,
         answer: str,
     ) -> Failure | None:
-        """Store message and answer in the channel, if it is still readable, with the answer's citations."""
+        """Store message and answer in the channel, if it is still readable, with the answer's citations.
+
+        Nothing is stored that comes from mirrored documents: readers of the channel need not be their
+        viewers, and the person may not stay one.
+        """
         if channel is None or not answer.strip():
             return None
+        if await self._authorized.are_mirrored([source.document for source in sources]):
+            return Failure(PermissionDenied.code, NOT_STORED_MIRRORED)
         model = self._parts.chat_model
         user_message = NewMessage(
             clean(request.message), key=str(uuid4()), author=self._person.name, at=began

@@ -267,7 +267,14 @@ class JobHandlers(Service, checked=False):
             await connector.close()
         failures = tuple((name, mask_credentials(reason, credentials)) for name, reason in report.failures)
         requests, waited_seconds = fetcher.requests, round(fetcher.waited_seconds, 1)
-        return replace(report, failures=failures, requests=requests, waited_seconds=waited_seconds)
+        people = await self._parts.accounts.list_remote_people(connection.id)
+        return replace(
+            report,
+            failures=failures,
+            requests=requests,
+            waited_seconds=waited_seconds,
+            unmapped_people=sum(person.user is None for person in people),
+        )
 
     async def _require_target(
         self, job: Job, name: str, kind: SourceKind, metadata: Metadata | None = None
@@ -443,6 +450,8 @@ def _sync_outcome(report: SyncReport) -> Outcome:
     written = {"added": report.added, "replaced": report.replaced, "unchanged": report.unchanged}
     counts = {**written, "deleted": report.deleted}
     result: Metadata = {**counts, "failures": failures}
+    if report.unmapped_people:
+        result = {**result, "unmapped_people": report.unmapped_people}
     if report.requests:
         result = {**result, "requests": report.requests, "waited_seconds": report.waited_seconds}
     if report.skipped:

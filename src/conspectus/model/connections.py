@@ -88,6 +88,7 @@ class SyncReport:
     `skipped` counts the files that are no pages, such as pictures and recordings; `skipped_files` has the
     reason for each of the first ones by name. `requests` counts those to the remote over HTTP, and
     `waited_seconds` how long they waited for their turn. `is_cut_off` says that the budget of them was spent.
+    `unmapped_people` counts people at the remote of whom nobody has said which user they are.
     """
 
     added: int = 0
@@ -100,3 +101,4 @@ class SyncReport:
     requests: int = 0
     waited_seconds: float = 0.0
     is_cut_off: bool = False
+    unmapped_people: int = 0
