@@ -51,6 +51,7 @@ def run_commands(run: Run, folder: Path) -> None:
     assert list_captions(run, "gate", "--from", "0:03", "--to", "12:00", "--contains") == ["guard"]
     search = run("streams", "search", "what does the dog do around 12:30?", "--stream", "gate")
     assert (search.code, "00:12:30" in search.out, "around 12:30" in search.err) == (0, True, True)
+    assert "gate.srt#3, 00:12:30 - 00:12:40" in run("search", "a dog in the yard", "--limit", "1").out
     window = run("streams", "context", "the car", "--to", "20", "--max-tokens", "200")
     assert ("A red car" in window.out, "dog" in window.out) == (True, False)
     summary = run("streams", "summarize", "gate", "--json").json

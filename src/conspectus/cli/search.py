@@ -325,6 +325,7 @@ def _terms(retrieval: Retrieval, query: str) -> Mapping[str, QueryTerms]:
 
 def _name(hit: Hit) -> Text:
     from conspectus.window.render import SUPERSEDED_BY
+    from conspectus.window.stream_times import is_streamed, time_range
 
     name = cell(hit.document.title or hit.document.location, limit=60)
     if hit.superseded_by:
@@ -334,9 +335,10 @@ def _name(hit: Hit) -> Text:
             name.append(f", {relation}", style="dim")
     if hit.through:
         name.append(f", via {' → '.join(hit.through)}", style="dim")
-    page = "" if hit.chunk.page is None else f", p. {hit.chunk.page}"
-    mark = reading_mark(hit.document.read_by)
-    return name.append(f"{page}, {mark}" if mark else page)
+    page = "" if hit.chunk.page is None else f"p. {hit.chunk.page}"
+    time = time_range(hit.document) if is_streamed(hit.document) else ""
+    facts = filter(None, (page, time, reading_mark(hit.document.read_by)))
+    return name.append("".join(f", {fact}" for fact in facts))
 
 
 def _location(hit: Hit, source: str) -> Text:
