@@ -37,7 +37,7 @@ from conspectus.text.positions import (
     place_at,
 )
 from conspectus.text.relation_rules import header_names, statements_of
-from conspectus.text.sections import sections_of
+from conspectus.text.sections import page_breaks, sections_of
 from conspectus.text.split_boundaries import definitions
 from conspectus.text.splitter import SplitOptions, TextSpan, join_blank_pieces, repeated_headers, split
 from conspectus.text.tables import has_tables
@@ -45,7 +45,8 @@ from conspectus.text.vectors import pack_rows, unit
 
 SECTIONS = "cut at sections"
 TABLES = "tables with repeated headers"
-"""Parts of the fingerprint of texts with sections or tables: those split otherwise are split again."""
+PAGES = "cut at pages"
+"""Parts of the fingerprint of texts with sections, tables or pages: those split otherwise are split again."""
 
 
 def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]:
@@ -94,7 +95,8 @@ def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]
     has_sections = new.syntax != "plain" or any(position.headings for position in new.places)
     has_header_rows = new.syntax == "markdown" and has_tables(text)
     boxes = [position.box for position in places if position.box]
-    beside = [places, new.spans, vector, has_sections and SECTIONS, has_header_rows and TABLES, boxes]
+    parts = [has_sections and SECTIONS, has_header_rows and TABLES, page_breaks(text, places) and PAGES]
+    beside = [places, new.spans, vector, *parts, boxes]
     return replace(described, fingerprint=fingerprint_of(described, beside, by)), vector
 
 
@@ -188,7 +190,8 @@ def _pieces(new: NewDocument, text: str, places: Sequence[TextPosition], by: Pre
         ]
     sections = definitions(text) if new.syntax == "code" else sections_of(places)
     if text.strip():
-        return join_blank_pieces(text, split(text, _split_options(new, by), sections=sections))
+        breaks = page_breaks(text, places)
+        return join_blank_pieces(text, split(text, _split_options(new, by), sections=sections, breaks=breaks))
     return []
 
 

@@ -1,6 +1,7 @@
 """Sections of a text, and spans that begin at sections."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 from conspectus.deferred import dataclass
 from conspectus.model.records import TextPosition
@@ -26,6 +27,15 @@ def sections_of(positions: Sequence[TextPosition]) -> list[Section]:
     pairs = zip(positions, before, strict=False)
     changed = (position for position, headings in pairs if position.headings != headings)
     return [Section(position.start, len(position.headings)) for position in changed]
+
+
+def page_breaks(text: str, positions: Sequence[TextPosition]) -> list[int]:
+    """Return where pages begin, but for the first one and those that begin within a line."""
+    return [
+        position.start
+        for before, position in pairwise(positions)
+        if position.page != before.page and text[position.start - 1 : position.start] == "\n"
+    ]
 
 
 def stretches(

@@ -1,7 +1,9 @@
 """Split a text at the best borders of its syntax into pieces of limited size that cover it."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Literal, Protocol, get_args
 
 from conspectus.deferred import dataclass
@@ -70,6 +72,7 @@ def split(
     count: Callable[[str], int] | None = None,
     *,
     sections: Sequence[Section] = (),
+    breaks: Sequence[int] = (),
 ) -> list[TextSpan]:
     """Split a text into pieces no larger than the size, including the overlap.
 
@@ -84,23 +87,42 @@ def split(
         options: size and rules.
         count: counts tokens; required if the unit is tokens.
         sections: starts of the sections, in order.
+        breaks: characters at which a piece always begins, without overlap, in order.
 
     Raises:
         InvalidInput: `count` is missing, or a single code point has more tokens than the size.
     """
     if not text:
         return []
-    if options.unit == "characters" and not sections and len(text) <= options.size:
+    if options.unit == "characters" and not (sections or breaks) and len(text) <= options.size:
         return [TextSpan(0, 0, len(text), text)]
     half = replace(options, size=max(options.size // 2, 1), overlap=0)
     ruler, longest = _ruler(text, half, count, TableHeaders(text, ())), _max_length(half)
     headers = repeated_headers(text, options, count)
+
+    def is_short(start: int, end: int) -> bool:
+        return end - start <= longest and ruler.fits(start, end)
+
+    parts = pairwise([0, *breaks, len(text)])
     spans = (
         (start + first, start + last)
-        for start, end in stretches(text, sections, lambda a, b: b - a <= longest and ruler.fits(a, b))
+        for begin, stop in parts
+        for start, end in _stretches_between(text, begin, stop, sections, is_short)
         for first, last in _Splitter(text[start:end], options, count, headers.between(start, end)).spans()
     )
     return [TextSpan(position, start, end, text[start:end]) for position, (start, end) in enumerate(spans)]
+
+
+def _stretches_between(
+    text: str, begin: int, stop: int, sections: Sequence[Section], fits: Callable[[int, int], bool]
+) -> Iterator[tuple[int, int]]:
+    """Yield the stretches of a part of a text."""
+    first = bisect_left(sections, begin, key=lambda section: section.start)
+    last = bisect_left(sections, stop, key=lambda section: section.start)
+    inner = [Section(section.start - begin, section.depth) for section in sections[first:last]]
+    part = text[begin:stop]
+    for start, end in stretches(part, inner, lambda a, b: fits(begin + a, begin + b)):
+        yield begin + start, begin + end
 
 
 def repeated_headers(

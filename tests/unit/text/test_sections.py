@@ -13,7 +13,7 @@ from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import NewDocument, Source, TextPosition
 from conspectus.settings import Settings
 from conspectus.text.positions import headings_in, rst_headings
-from conspectus.text.sections import Section, sections_of, stretches
+from conspectus.text.sections import Section, page_breaks, sections_of, stretches
 from conspectus.text.split_boundaries import definitions
 from conspectus.text.splitter import SplitOptions, split
 from conspectus.text.tokens import ESTIMATORS
@@ -27,8 +27,8 @@ def write_page(*rows):
     return "".join(f"{'#' * level} {name}\n\n{BODY * length}\n\n" for level, name, length in rows)
 
 
-def split_page(text, size, **fields):
-    preparation = Preparation(
+def preparation(size):
+    return Preparation(
         source=Source(SourceId("s"), CollectionId("c"), "notes"),
         settings=Settings(
             max_metadata_bytes=200, max_metadata_depth=3, chunk_size=2 * size, chunk_overlap=20
@@ -36,8 +36,12 @@ def split_page(text, size, **fields):
         count=ESTIMATORS["chars4_min1"],
         now=datetime(2026, 1, 5, tzinfo=UTC),
     )
+
+
+def split_page(text, size, **fields):
     new = NewDocument(text, key="k", **{"syntax": "markdown", **fields})
-    chunks = prepare(new, describe(new, preparation)[0], preparation).chunks
+    by = preparation(size)
+    chunks = prepare(new, describe(new, by)[0], by).chunks
     headings = [
         [position.headings[-1] for position in headings_in(chunk.text, new.syntax)] for chunk in chunks
     ]
@@ -139,3 +143,27 @@ def test_very_many_sections_are_joined_in_linear_time(depth):
     sections = [Section(offset, offset % depth) for offset in range(100_000)]
     spans = list(stretches("x" * 100_000, sections, lambda start, end: end - start <= 1_000))
     assert len(spans) >= 100
+
+
+def test_a_chunk_has_the_text_of_one_page_however_short_that_is() -> None:
+    pages = ["# First\n\nshort\n\n", "# Second\n\nshort\n\n", f"{BODY * 20}\n\n", "last"]
+    starts = [sum(map(len, pages[:number])) for number in range(len(pages))]
+    places = tuple(TextPosition(start, number) for number, start in enumerate(starts, 1))
+    new = NewDocument("".join(pages), key="k", syntax="markdown", places=places)
+    by = preparation(300)
+    chunks = prepare(new, describe(new, by)[0], by).chunks
+    assert [chunk.page for chunk in chunks] == [1, 2, 3, 3, 4]
+    assert [chunks[0].text, chunks[1].text, chunks[-1].text] == [pages[0], pages[1], pages[3]]
+
+
+def test_a_page_that_begins_within_a_line_is_no_break() -> None:
+    places = [TextPosition(0, 1), TextPosition(4, 1, ("a",)), TextPosition(6, 2), TextPosition(9, 3)]
+    assert page_breaks("one\ntwo \nthree", places) == [9]
+
+
+@given(st.text("ab \n#", max_size=200), st.lists(st.integers(0, 200)), st.integers(1, 40))
+def test_pieces_begin_at_breaks_and_cover_the_text(text: str, starts: list[int], size: int) -> None:
+    breaks = sorted({start for start in starts if 0 < start < len(text)})
+    pieces = split(text, SplitOptions(size=size, overlap=0), breaks=breaks)
+    assert "".join(piece.text for piece in pieces) == text
+    assert {*breaks} <= {piece.start for piece in pieces}
