@@ -153,7 +153,9 @@ function ScopeView({
                   What {scopeName(scope, at === now ? "knows" : "knew")} {at === now ? "now" : `on ${day(new Date(at))}`}
                 </h1>
                 <p class="sub">
-                  Two clocks: the dark line is when a fact holds in the world; the green bar is when it was known here.
+                  {asMap
+                    ? "Facts as edges, each from when it was known here and held in the world."
+                    : "Two clocks: the dark line is when a fact holds in the world; the green bar is when it was known here."}
                 </p>
               </div>
             </div>
