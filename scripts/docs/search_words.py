@@ -10,12 +10,14 @@ from typing import Final
 from sphinx.application import Sphinx
 
 SEARCH_WORDS: Final[dict[str, tuple[str, ...]]] = {
-    "concepts/permissions": ("access control", "rbac", "acl"),
+    "concepts/permissions": ("access control", "rbac", "acl", "rename collection"),
     "concepts/scores": (
         "ranking",
         "relevance score",
         "confidence",
         "min_confidence",
+        "languages",
+        "german",
         "hybrid search",
         "keyword search",
         "vector search",
@@ -56,6 +58,8 @@ SEARCH_WORDS: Final[dict[str, tuple[str, ...]]] = {
         "filters",
         "web pages",
         "export documents",
+        "source code",
+        "bulk import",
     ),
     "guides/evaluation": ("ndcg", "recall", "quality"),
     "guides/files-audio": ("transcription", "whisper", "speech to text"),
@@ -83,6 +87,8 @@ SEARCH_WORDS: Final[dict[str, tuple[str, ...]]] = {
         "multilingual",
         "openai",
         "change embedding model",
+        "embedding dimensions",
+        "vector size",
     ),
     "guides/moving-in": ("import mem0", "migrate from mem0", "import chroma", "import qdrant"),
     "guides/openai-proxy": ("openai compatible", "chat completions", "proxy"),
@@ -99,6 +105,8 @@ SEARCH_WORDS: Final[dict[str, tuple[str, ...]]] = {
         "grafana",
         "health check",
         "outage",
+        "failed jobs",
+        "jobs failed",
     ),
     "operate/one-folder": (
         "docker",
@@ -111,7 +119,7 @@ SEARCH_WORDS: Final[dict[str, tuple[str, ...]]] = {
         "read only",
     ),
     "operate/postgresql": ("kubernetes", "docker compose", "workers", "high availability", "pgvector"),
-    "operate/scim": ("scim", "provisioning", "deprovisioning"),
+    "operate/scim": ("scim", "provisioning", "deprovisioning", "delete user"),
     "operate/security": (
         "tls",
         "https",
