@@ -41,12 +41,12 @@ async def test_messages_of_the_named_week_stand_first(engine: Engine) -> None:
 
 async def test_a_time_that_is_not_read_is_a_notice_of_conversations_only(engine: Engine) -> None:
     await say_the_same_every_day(engine)
-    asked = "what did we say about berths on 03/02/2026?"
-    [notice] = (await engine.retrieve(asked, query_context=QueryContext("harbour", at=NOON))).notices
+    query = "what did we say about berths on 03/02/2026?"
+    [notice] = (await engine.retrieve(query, query_context=QueryContext("harbour", at=NOON))).notices
     assert notice.startswith("'03/02/2026' looks like a time")
     await engine.collections.create("pages")
     await engine.add(NewDocument("Berths are free on 03/02/2026."), collection="pages", wait=True)
-    assert (await engine.retrieve(asked, collection="pages")).notices == ()
+    assert (await engine.retrieve(query, collection="pages")).notices == ()
 
 
 async def test_memories_of_the_named_day_stand_first(engine: Engine) -> None:
