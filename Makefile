@@ -10,7 +10,7 @@ UV := $(VENV)/lock/bin/uv
 PIP_VERSION := 26.3
 CYCLONEDX_VERSION := 7.5.0
 # What the image of a server has beside the base: see Dockerfile.
-SERVER := --extra credentials --extra graphml --extra json-schema --extra mcp --extra oidc --extra otel --extra outlook --extra postgresql --extra hosted --extra openai --extra scim
+SERVER := --extra credentials --extra graphml --extra json-schema --extra ldap --extra mcp --extra oidc --extra otel --extra outlook --extra postgresql --extra hosted --extra openai --extra scim
 FULL := --extra anthropic --extra google --extra cohere --extra bedrock --extra milvus --extra ocr
 # Node comes from a wheel in the environment; no other is used.
 NPM = PATH="$(CURDIR)/$(BIN):$$PATH" nice -n 19 $(BIN)/npm --prefix

@@ -14,6 +14,8 @@ from conspectus.errors import InvalidInput
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 PUBLIC_ADDRESS: Final = re.compile(r"https?://[^\s/?#@]+/?")
+LDAP_ADDRESS: Final = re.compile(r"ldaps?://[^\s/?#@:]+(:\d{1,5})?/?")
+ATTRIBUTE: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9-]{0,99}", re.ASCII)
 PREFIX = "CONSPECTUS_"
 CONFIG = "CONSPECTUS_CONFIG"
 OTHER_VARIABLES: Final = frozenset(
@@ -313,6 +315,11 @@ class Settings:
     oidc_scopes: Annotated[
         str, "what scopes of tokens allow: `SCOPE=RIGHT`, separated by commas; the scope `*` is that of all"
     ] = "read=read,write=write,admin=admin"
+    oidc_subject_claim: Annotated[
+        str,
+        "claim that says whose token it is: `sub`, or `oid` of Microsoft Entra ID; identities by another "
+        "claim lead to nobody",
+    ] = "sub"
     oidc_groups_claim: Annotated[str, "claim with the groups of a person; empty: none"] = "groups"
     oidc_name_claim: Annotated[str, "claim with the name of a new user"] = "preferred_username"
     oidc_create_users: Annotated[str, "`on`: a valid token of an unknown person creates a user"] = "off"
@@ -348,6 +355,28 @@ class Settings:
     ] = "none"
     scim_max_results: Annotated[int, "maximum users or groups of a SCIM answer"] = 200
     scim_max_bytes: Annotated[int, "maximum body of a SCIM request"] = 1_000_000
+    ldap_url: Annotated[
+        str,
+        "directory whose groups give memberships: `ldaps://HOST`, or `ldap://HOST`, where StartTLS switches "
+        "TLS on; empty: none",
+    ] = ""
+    ldap_bind_dn: Annotated[str, "name with which this server reads it; empty: anonymous"] = ""
+    ldap_bind_password: Annotated[str, "password of that name"] = field(default="", repr=False)
+    ldap_ca_file: Annotated[
+        str, "PEM file with the authorities of the directory's certificate; empty: those of the system"
+    ] = ""
+    ldap_subject: Annotated[str, "attribute of a person that never changes, such as `objectGUID`"] = (
+        "entryUUID"
+    )
+    ldap_subject_issuer: Annotated[
+        str,
+        "whose subject it is: `ldap`: an administrator maps each; `oidc`: it is the subject of the tokens of "
+        "`oidc_issuer`",
+    ] = "ldap"
+    ldap_interval_hours: Annotated[int, "hours between two readings of it; 0: by command only"] = 24
+    ldap_timeout_seconds: Annotated[int, "timeout of a request to the directory"] = 10
+    ldap_max_nesting: Annotated[int, "maximum depth of groups in groups; 0: their members are no members"] = 5
+    ldap_max_members: Annotated[int, "maximum members of all mapped groups; with more, none change"] = 50_000
     key_requests_per_minute: Annotated[
         int, "maximum requests of an API key per minute over all processes; 0: no limit"
     ] = 0
@@ -379,7 +408,9 @@ class Settings:
             "answer_records": self.answer_records,
             "user_directory": self.user_directory,
             "oidc_create_users": self.oidc_create_users,
+            "oidc_subject_claim": self.oidc_subject_claim,
             "scim_subject": self.scim_subject,
+            "ldap_subject_issuer": self.ldap_subject_issuer,
         }
         allowed = {
             "log_level": LEVELS,
@@ -389,7 +420,9 @@ class Settings:
             "answer_records": ("off", "sampled", "all"),
             "user_directory": ("shared", "open"),
             "oidc_create_users": ("on", "off"),
+            "oidc_subject_claim": ("sub", "oid"),
             "scim_subject": ("none", "externalId", "userName"),
+            "ldap_subject_issuer": ("ldap", "oidc"),
         }
         for name, value in words.items():
             if value not in allowed[name]:
@@ -397,6 +430,7 @@ class Settings:
         if self.chat_min_similarity:
             _similarity("chat_min_similarity", self.chat_min_similarity)
         self._check_sign_in()
+        self._check_directory()
         if self.secret_key and self.secret_key_file:
             raise InvalidInput("secret_key_file", "excludes secret_key: set one of them")
         if self.public_address and not PUBLIC_ADDRESS.fullmatch(self.public_address):
@@ -413,6 +447,17 @@ class Settings:
             raise InvalidInput("scim_subject", "needs oidc_issuer, whose tokens have the subject")
         if "openid" not in self.oidc_sign_in_scopes.split():
             raise InvalidInput("oidc_sign_in_scopes", "must have the scope openid")
+
+    def _check_directory(self) -> None:
+        """Refuse settings with which passwords or memberships would be unsafe."""
+        if self.ldap_url and not LDAP_ADDRESS.fullmatch(self.ldap_url):
+            raise InvalidInput("ldap_url", "must be `ldaps://HOST` or `ldap://HOST`, with a port if needed")
+        if bool(self.ldap_bind_dn) != bool(self.ldap_bind_password):
+            raise InvalidInput("ldap_bind_password", "goes with ldap_bind_dn: set both, or neither")
+        if self.ldap_subject_issuer == "oidc" and not self.oidc_issuer:
+            raise InvalidInput("ldap_subject_issuer", "needs oidc_issuer, whose tokens have the subject")
+        if not ATTRIBUTE.fullmatch(self.ldap_subject):
+            raise InvalidInput("ldap_subject", "must be the name of an attribute, such as entryUUID")
 
     @property
     def own_address(self) -> str:

@@ -24,7 +24,13 @@ from conspectus.model.access import (
     Session,
     User,
 )
-from conspectus.model.identities import GroupClaim, Identity
+from conspectus.model.identities import (
+    DIRECTORY_ISSUER,
+    DirectoryMembership,
+    GroupClaim,
+    Identity,
+    RefusedSignIn,
+)
 from conspectus.model.ids import LOCAL, CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.model.provisioning import ProvisionedGroup, ProvisionedUser
 from conspectus.model.records import Collection, Receipt, Source
@@ -686,6 +692,89 @@ class AccountsContract:
         stored = await accounts.identities(ANNA)
         assert [identity.last_issued for identity in stored] == [NOON + 5 * MINUTE]
 
+    async def test_a_directory_changes_its_memberships_and_no_others(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        identity = replace(an_identity("one", "anna"), issuer=DIRECTORY_ISSUER)
+        await accounts.add_identity(identity)
+        anna = DirectoryMembership(TEAM, ANNA, identity.id)
+        joined, left = {anna: a_change("add_member")}, {anna: a_change("remove_member", 1)}
+        unmapped = {replace(anna, user=BEN, identity="gone"): a_change("add_member", 2)}
+        await accounts.change_directory_members(DIRECTORY_ISSUER, joined=joined, left={})
+        assert await accounts.members(TEAM) == []
+        claim = GroupClaim("c1", DIRECTORY_ISSUER, "cn=team", TEAM, NOON)
+        await accounts.add_group_claim(claim)
+        for _ in range(2):
+            await accounts.change_directory_members(DIRECTORY_ISSUER, joined=joined | unmapped, left={})
+        assert await accounts.list_directory_members(DIRECTORY_ISSUER) == [(TEAM, ANNA)]
+        assert await accounts.list_directory_members("other") == []
+        await accounts.change_directory_members("other", joined={}, left=left)
+        assert await list_actions(accounts) == ["add_member"]
+        await accounts.change_directory_members(DIRECTORY_ISSUER, joined={}, left=left)
+        assert await accounts.members(TEAM) == []
+        await accounts.join(TEAM, ANNA)
+        await accounts.change_directory_members(DIRECTORY_ISSUER, joined=joined, left=left)
+        assert [user.id for user in await accounts.members(TEAM)] == [ANNA]
+        assert sorted(await list_actions(accounts)) == ["add_member", "remove_member"]
+
+    async def test_memberships_by_a_directory_end_with_the_last_identity(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        identity = an_identity("one", "anna")
+        await accounts.add_identity(identity)
+        await accounts.add_group_claim(GroupClaim("c1", DIRECTORY_ISSUER, "cn=team", TEAM, NOON))
+        joined = {DirectoryMembership(TEAM, ANNA, identity.id): a_change("add_member")}
+        await accounts.change_directory_members(DIRECTORY_ISSUER, joined=joined, left={})
+        await accounts.remove_identity(identity)
+        assert await accounts.members(TEAM) == []
+
+    async def test_refused_subjects_are_listed_until_they_are_mapped(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        identity = an_identity("one", "anna")
+        first = RefusedSignIn("one", identity.issuer, identity.subject, NOON, NOON)
+        other = RefusedSignIn("two", identity.issuer, "other", NOON + MINUTE, NOON + MINUTE)
+        for refused in (first, other, replace(first, first=NOON + 2 * MINUTE, last=NOON + 2 * MINUTE)):
+            await accounts.note_refused_sign_in(refused)
+        assert await accounts.list_refused_sign_ins() == [replace(first, last=NOON + 2 * MINUTE), other]
+        await accounts.add_identity(identity)
+        assert await accounts.list_refused_sign_ins() == [other]
+        late = NOON + timedelta(days=31)
+        await accounts.note_refused_sign_in(replace(other, id="three", first=late, last=late))
+        assert [refused.id for refused in await accounts.list_refused_sign_ins()] == ["three"]
+
+    async def test_who_mapped_an_identity_is_listed_with_it(self, accounts: Accounts, peopled: None) -> None:
+        change = replace(a_change("map_identity"), subject=ANNA)
+        mapped = replace(an_identity("one", "anna"), created=change.created)
+        await accounts.add_identity(mapped, change)
+        [listed] = await accounts.identities()
+        assert listed == replace(mapped, mapped_by=change.actor, mapped_by_name=listed.mapped_by_name)
+
+    async def test_sessions_are_found_by_identity_and_by_session_of_their_issuer(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        issuer = an_identity("one", "anna").issuer
+        await accounts.add_identity(an_identity("one", "anna"))
+        await accounts.add_identity(replace(an_identity("two", "ben"), issuer="https://other.example.org"))
+        for name, user, identity, issuer_session in (
+            ("s1", "anna", "one", "sid"),
+            ("s2", "anna", "one", None),
+            ("s3", "ben", "two", "sid"),
+            ("s4", "anna", None, None),
+        ):
+            session = replace(a_session(name, user), identity=identity, issuer_session=issuer_session)
+            await accounts.add_session(session, "h" * 64)
+
+        async def find(identity: str | None, issuer_session: str | None) -> list[tuple[str, str]]:
+            found = await accounts.find_issuer_sessions(
+                issuer, identity=identity, issuer_session=issuer_session
+            )
+            return sorted((session.id, user.id) for session, user in found)
+
+        assert await find("one", None) == [("s1", ANNA), ("s2", ANNA)]
+        assert await find(None, "sid") == [("s1", ANNA)]
+        assert await find("two", None) == await find(None, "other") == []
+
     async def test_claims_of_groups_end_with_their_memberships(
         self, accounts: Accounts, peopled: None
     ) -> None:
@@ -739,7 +828,7 @@ class AccountsContract:
         await accounts.add_provisioned_user(carl, a_change("create_user"), identity=identity)
         await accounts.add_provisioned_user(ben, is_new=False)
         assert list(await accounts.provisioned_users()) == [ben, carl]
-        assert await accounts.identities() == [identity]
+        assert [stored.id for stored in await accounts.identities()] == [identity.id]
         same_name = ProvisionedUser(a_user("dora"), "carl@example.ORG", None, NOON)
         for refused in (same_name, replace(carl, user_name="other"), replace(same_name, user=a_user("anna"))):
             with pytest.raises(Conflict):

@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from conspectus.errors import Conflict, InvalidInput, NotFound
@@ -19,7 +19,14 @@ from conspectus.model.access import (
     Session,
     User,
 )
-from conspectus.model.identities import GroupClaim, Identity, SignedIn
+from conspectus.model.identities import (
+    DIRECTORY_ISSUER,
+    DirectoryMembership,
+    GroupClaim,
+    Identity,
+    RefusedSignIn,
+    SignedIn,
+)
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.model.provisioning import ProvisionedGroup, ProvisionedUser
 from conspectus.model.records import Collection, Receipt, Source
@@ -85,6 +92,7 @@ class MemoryAccounts(Accounts):
         self._members: dict[tuple[GroupId, UserId], str | None] = {}
         self._identities: dict[str, Identity] = {}
         self._group_claims: dict[str, GroupClaim] = {}
+        self._refused_sign_ins: dict[str, RefusedSignIn] = {}
         self._keys: dict[KeyId, tuple[Key, str]] = {}
         self._grants: list[Grant] = []
         self._audit: list[AuditEntry] = []
@@ -437,6 +445,19 @@ class MemoryAccounts(Accounts):
         """Whether the user of a session exists, and its key."""
         return session.user in self._users and (session.key is None or session.key in self._keys)
 
+    async def find_issuer_sessions(
+        self, issuer: str, *, identity: str | None, issuer_session: str | None
+    ) -> Sequence[tuple[Session, User]]:
+        named = []
+        for session in await self.sessions():
+            stored = self._identities.get(session.identity or "")
+            if stored is None or stored.issuer != issuer:
+                continue
+            is_named = session.issuer_session == issuer_session if identity is None else stored.id == identity
+            if is_named:
+                named.append((session, self._users[session.user]))
+        return named
+
     async def session_used(self, session: str, at: datetime) -> None:
         if session in self._sessions:
             stored, secret_hash = self._sessions[session]
@@ -486,6 +507,7 @@ class MemoryAccounts(Accounts):
         if identity.issuer in issuers:
             raise Conflict("user", identity.user, "has an identity of that issuer")
         self._identities[identity.id] = identity
+        self._refused_sign_ins.pop(identity.id, None)
         self._note(change)
 
     async def find_sign_in(self, identity: str) -> SignedIn | None:
@@ -499,7 +521,27 @@ class MemoryAccounts(Accounts):
 
     async def identities(self, user: UserId | None = None) -> Sequence[Identity]:
         of_user = [identity for identity in self._identities.values() if user in {None, identity.user}]
+        of_user = [self._with_mapper(identity) for identity in of_user]
         return sorted(of_user, key=lambda identity: (identity.created, identity.id))
+
+    def _with_mapper(self, identity: Identity) -> Identity:
+        for entry in self._audit:
+            is_mapping = entry.action in {"map_identity", "create_user"} and entry.subject == identity.user
+            if is_mapping and entry.created == identity.created:
+                return replace(identity, mapped_by=entry.actor, mapped_by_name=entry.actor_name or None)
+        return identity
+
+    async def note_refused_sign_in(self, refused: RefusedSignIn) -> None:
+        earlier = self._refused_sign_ins.pop(refused.id, refused)
+        self._refused_sign_ins[refused.id] = replace(earlier, last=refused.last)
+        oldest = refused.last - timedelta(days=30)
+        kept = [stored for stored in await self.list_refused_sign_ins() if stored.last >= oldest]
+        self._refused_sign_ins = {stored.id: stored for stored in kept[:1_000]}
+
+    async def list_refused_sign_ins(self) -> Sequence[RefusedSignIn]:
+        return sorted(
+            self._refused_sign_ins.values(), key=lambda stored: (-stored.last.timestamp(), stored.id)
+        )
 
     async def remove_identity(self, identity: Identity, change: Change = None) -> None:
         if self._identities.pop(identity.id, None) is None:
@@ -508,6 +550,8 @@ class MemoryAccounts(Accounts):
             id: stored for id, stored in self._sessions.items() if stored[0].identity != identity.id
         }
         self._end_memberships(user=identity.user, issuer=identity.issuer)
+        if not any(other.user == identity.user for other in self._identities.values()):
+            self._end_memberships(user=identity.user, issuer=DIRECTORY_ISSUER)
         self._note(change)
 
     async def note_sign_in(
@@ -532,6 +576,30 @@ class MemoryAccounts(Accounts):
         for group, change in joined.items():
             if group in self._groups and (group, stored.user) not in self._members:
                 self._members[group, stored.user] = stored.issuer
+                self._note(change)
+
+    async def list_directory_members(self, issuer: str) -> Sequence[tuple[GroupId, UserId]]:
+        return [pair for pair, source in self._members.items() if source == issuer]
+
+    async def change_directory_members(
+        self,
+        issuer: str,
+        *,
+        joined: Mapping[DirectoryMembership, AccountChange],
+        left: Mapping[DirectoryMembership, AccountChange],
+    ) -> None:
+        for membership, change in left.items():
+            pair = membership.group, membership.user
+            if pair in self._members and self._members[pair] == issuer:
+                del self._members[pair]
+                self._note(change)
+        mapped_groups = {claim.group for claim in self._group_claims.values() if claim.issuer == issuer}
+        for membership, change in joined.items():
+            identity = self._identities.get(membership.identity)
+            is_mapped = identity is not None and identity.user == membership.user
+            pair = membership.group, membership.user
+            if is_mapped and membership.group in mapped_groups and pair not in self._members:
+                self._members[pair] = issuer
                 self._note(change)
 
     async def add_group_claim(self, group_claim: GroupClaim, change: Change = None) -> None:

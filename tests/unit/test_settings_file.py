@@ -71,7 +71,13 @@ ACCEPTED_WORDS = {
     "oidc_create_users": "on",
     "oidc_client_id": "console",
     "oidc_sign_in_scopes": "openid email",
+    "oidc_subject_claim": "oid",
     "scim_subject": "userName",
+    "ldap_url": "ldaps://ldap.example.org",
+    "ldap_bind_dn": "cn=reader",
+    "ldap_bind_password": "a secret",
+    "ldap_subject": "objectGUID",
+    "ldap_subject_issuer": "oidc",
     "oidc_device_client_id": "cli",
 }
 """Words for settings that take only some."""
@@ -81,6 +87,9 @@ ISSUER_SETTINGS = {
     "oidc_client_id",
     "oidc_device_client_id",
     "scim_subject",
+    "ldap_bind_dn",
+    "ldap_bind_password",
+    "ldap_subject_issuer",
 }
 """Settings that are valid together only."""
 

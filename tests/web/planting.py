@@ -49,6 +49,7 @@ NOT_PLANTED = {
     "/invitations": "as /users",
     "/identities": "as /users",
     "/group-claims": "as /users",
+    "/refused-sign-ins": "as /users",
     "/session": "takes a key",
     "/grants": "names who may see what",
     "/reembed": "names a model",

@@ -137,18 +137,18 @@ class BrowserSignIns:
         So a token that is sent again ends no later session.
         """
         rules = self._sign_ins.rules
-        of_issuer = {
-            stored.id for stored in await self._accounts.identities() if stored.issuer == rules.issuer
-        }
+        identity = None
+        if claims.subject is not None:
+            identity = identity_id(rules.issuer, claims.subject, rules.subject_claim)
         end = claims.issued + timedelta(seconds=rules.clock_skew)
-        named = []
-        for session in await self._accounts.sessions():
-            is_earlier = session.identity in of_issuer and session.created <= end
-            if is_earlier and is_named(session, claims, rules.issuer):
-                user = await self._accounts.user(session.user)
-                if user is not None:
-                    named.append((session, user))
-        return named
+        sessions = await self._accounts.find_issuer_sessions(
+            rules.issuer, identity=identity, issuer_session=claims.issuer_session
+        )
+        return [
+            (session, user)
+            for session, user in sessions
+            if session.created <= end and is_named(session, claims)
+        ]
 
 
 def attempt_of(secret: str) -> SignInAttempt:
@@ -178,17 +178,12 @@ def check_answer(secret: str | None, answer: Mapping[str, str], issuer: str) -> 
     return attempt, code
 
 
-def is_named(session: Session, claims: LogoutClaims, issuer: str) -> bool:
-    """Return whether a logout token is about a session of a browser.
+def is_named(session: Session, claims: LogoutClaims) -> bool:
+    """Return whether a logout token of the user of a session is about the session.
 
     One whose session at the issuer is unknown ends with every logout of its user.
     """
-    if claims.subject is not None:
-        is_of_user = session.identity == identity_id(issuer, claims.subject)
-        return is_of_user and (
-            claims.issuer_session is None or session.issuer_session in {None, claims.issuer_session}
-        )
-    return session.issuer_session == claims.issuer_session
+    return claims.issuer_session is None or session.issuer_session in {None, claims.issuer_session}
 
 
 def _derive(secret: str, purpose: str) -> str:

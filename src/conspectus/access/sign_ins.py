@@ -4,14 +4,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import uuid4
 
 from conspectus.access.account_names import account_name
 from conspectus.access.token_claims import TokenRules, read_claims
 from conspectus.errors import Conflict, InvalidInput, InvalidToken
 from conspectus.model.access import AccountChange, Person, User
-from conspectus.model.identities import Identity, SignedIn, TokenClaims
+from conspectus.model.identities import Identity, RefusedSignIn, SignedIn, TokenClaims
 from conspectus.model.ids import GroupId, UserId
 from conspectus.ports import Clock
 from conspectus.ports.accounts import Accounts
@@ -20,13 +20,16 @@ from conspectus.text.hashing import stable_id
 
 DIGITS_OF_NEW_NAME = 8
 MAX_NAME_PART = 80
+MIN_REFUSAL_INTERVAL = timedelta(minutes=1)
+MAX_NOTED_REFUSALS = 1_000
 
 logger = logging.getLogger(__name__)
 
 
-def identity_id(issuer: str, subject: str) -> str:
-    """Return the id of a person at an issuer."""
-    return stable_id("identity", issuer, subject)
+def identity_id(issuer: str, subject: str, claim: str = "sub") -> str:
+    """Return the id of a person at an issuer. The same text in two claims is not the same person."""
+    claims = () if claim == "sub" else (claim,)
+    return stable_id("identity", issuer, subject, *claims)
 
 
 class SignIns:
@@ -47,6 +50,7 @@ class SignIns:
         self._make_verifier = make_verifier
         self._is_free_name = is_free_name
         self._verifier: TokenVerifier | None = None
+        self._last_refusals: dict[str, datetime] = {}
 
     async def prepare(self) -> TokenVerifier:
         """Load what checks signatures. Raises MissingExtra."""
@@ -81,7 +85,7 @@ class SignIns:
         Raises TokenFault for an unknown identity, unless the settings allow a new user, and for a disabled
         user.
         """
-        id = identity_id(claims.issuer, claims.subject)
+        id = identity_id(claims.issuer, claims.subject, self.rules.subject_claim)
         signed_in = await self._accounts.find_sign_in(id)
         if signed_in is None:
             signed_in = await self._create_user(id, claims)
@@ -104,6 +108,7 @@ class SignIns:
         A name never leads to an account: if it is taken, the new user has another one.
         """
         if not self.rules.creates_users:
+            await self._note_refusal(id, claims)
             raise TokenFault("unknown_identity", f"subject={claims.subject!r}")
         now = self._clock()
         for name in list_new_names(id, claims.name):
@@ -118,6 +123,19 @@ class SignIns:
             if signed_in is not None:
                 return signed_in
         raise TokenFault("no_free_name")
+
+    async def _note_refusal(self, id: str, claims: TokenClaims) -> None:
+        """List a subject that nobody is mapped to for the administrator, once a minute."""
+        now = self._clock()
+        last = self._last_refusals.get(id)
+        if last is not None and now - last < MIN_REFUSAL_INTERVAL:
+            return
+        if len(self._last_refusals) >= MAX_NOTED_REFUSALS:
+            self._last_refusals.clear()
+        self._last_refusals[id] = now
+        await self._accounts.note_refused_sign_in(
+            RefusedSignIn(id, claims.issuer, claims.subject, first=now, last=now)
+        )
 
     async def _update_groups(self, signed_in: SignedIn, claims: TokenClaims) -> None:
         """Make the user a member of the groups that claims of the token have, and of no other by claims."""

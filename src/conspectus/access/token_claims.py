@@ -37,6 +37,7 @@ class TokenRules:
     audiences: frozenset[str]
     algorithms: frozenset[str]
     scopes: frozenset[tuple[str, Scope]]
+    subject_claim: str
     groups_claim: str
     name_claim: str
     creates_users: bool
@@ -67,6 +68,7 @@ def rules_of(settings: Settings) -> TokenRules | None:
         audiences=_split(settings.oidc_audience),
         algorithms=algorithms,
         scopes=parse_scopes(settings.oidc_scopes),
+        subject_claim=settings.oidc_subject_claim,
         groups_claim=settings.oidc_groups_claim,
         name_claim=settings.oidc_name_claim,
         creates_users=settings.oidc_create_users == "on",
@@ -101,7 +103,7 @@ def read_claims(claims: Mapping[str, Any], rules: TokenRules, now: datetime) -> 
         raise TokenFault("bound_to_a_key")
     return TokenClaims(
         issuer=rules.issuer,
-        subject=_read_subject(claims),
+        subject=_read_subject(claims, rules),
         name=_read_name(claims.get(rules.name_claim)),
         scopes=_read_scopes(claims, rules),
         groups=_read_groups(claims, rules) or frozenset(),
@@ -128,7 +130,7 @@ def read_id_claims(
         raise TokenFault("nonce")
     return TokenClaims(
         issuer=rules.issuer,
-        subject=_read_subject(claims),
+        subject=_read_subject(claims, rules),
         name=_read_name(claims.get(rules.name_claim)),
         scopes=(),
         groups=_read_groups(claims, rules),
@@ -153,7 +155,7 @@ def read_logout_claims(
         raise TokenFault("nonce")
     if not isinstance(claims.get("jti"), str):
         raise TokenFault("claim_jti")
-    subject = _read_subject(claims) if "sub" in claims else None
+    subject = _read_subject(claims, rules) if rules.subject_claim in claims else None
     issuer_session = _read_session(claims)
     if subject is None and issuer_session is None:
         raise TokenFault("subject")
@@ -218,9 +220,9 @@ def _read_groups(claims: Mapping[str, Any], rules: TokenRules) -> frozenset[str]
     return None if claim is None else frozenset(_read_texts(claim, "claim_groups"))
 
 
-def _read_subject(claims: Mapping[str, Any]) -> str:
+def _read_subject(claims: Mapping[str, Any], rules: TokenRules) -> str:
     """Return whom a token is about. Raises TokenFault."""
-    subject = claims.get("sub")
+    subject = claims.get(rules.subject_claim)
     if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT or not subject.isprintable():
         raise TokenFault("subject")
     return subject

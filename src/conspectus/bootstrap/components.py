@@ -21,7 +21,7 @@ from conspectus.engine.components import AlertParts, EmbeddingParts, NameParts, 
 from conspectus.errors import InvalidInput, StorageError, optional
 from conspectus.ingest.sensitive import screens
 from conspectus.ports import CountTokens
-from conspectus.ports.identities import CodeFlow, TokenVerifier
+from conspectus.ports.identities import CodeFlow, GroupDirectory, TokenVerifier
 from conspectus.ports.imports import ForeignPlace, ForeignReader
 from conspectus.ports.jobs import JobFiles, Jobs, Lock, Turn, Turns
 from conspectus.ports.sealing import Sealer
@@ -95,6 +95,7 @@ async def components_at(address: StoreAddress, settings: Settings, models: Model
         work=_work_parts(address, settings, transactions, turns),
         make_token_verifier=partial(_make_token_verifier, settings),
         make_code_flow=partial(_make_code_flow, settings),
+        make_group_directory=partial(_make_group_directory, settings),
     )
 
 
@@ -324,6 +325,23 @@ def _make_code_flow(settings: Settings) -> CodeFlow:
         scopes=settings.oidc_sign_in_scopes,
     )
     return AuthorizationCodeFlow(settings.oidc_issuer, client, _make_issuer_fetcher(settings))
+
+
+def _make_group_directory(settings: Settings) -> GroupDirectory:
+    """Return the directory whose groups give memberships. Raises MissingExtra."""
+    ldap_directory = optional("conspectus.providers.ldap_directory", "ldap", "ldap3")
+    options = ldap_directory.DirectoryOptions(
+        url=settings.ldap_url,
+        name=settings.ldap_bind_dn,
+        password=settings.ldap_bind_password,
+        ca_file=settings.ldap_ca_file,
+        subject=settings.ldap_subject,
+        timeout_seconds=settings.ldap_timeout_seconds,
+        max_nesting=settings.ldap_max_nesting,
+        max_members=settings.ldap_max_members,
+    )
+    directory: GroupDirectory = ldap_directory.LdapDirectory(options)
+    return directory
 
 
 def _make_issuer_fetcher(settings: Settings) -> Fetcher:

@@ -7,7 +7,7 @@ from conspectus.cli.command import Arguments, Command
 from conspectus.cli.output import rows_table
 from conspectus.cli.people import account_names
 from conspectus.cli.session import Session
-from conspectus.model.identities import GroupClaim, Identity
+from conspectus.model.identities import GroupClaim, Identity, RefusedSignIn
 
 
 def _show_identities(session: Session, identities: Sequence[Identity], _: Arguments) -> None:
@@ -24,6 +24,12 @@ def _show_identities(session: Session, identities: Sequence[Identity], _: Argume
         for identity in identities
     )
     session.show_or_exit(identities, rows_table(columns, rows), "no identities")
+
+
+def _show_refused_sign_ins(session: Session, refused: Sequence[RefusedSignIn], _: Arguments) -> None:
+    rows = ((subject.subject, subject.issuer, subject.first, subject.last) for subject in refused)
+    table = rows_table(("subject", "issuer", "first", "last"), rows)
+    session.show_or_exit(refused, table, "no subject was refused")
 
 
 def _show_group_claims(session: Session, group_claims: Sequence[GroupClaim], _: Arguments) -> None:
@@ -46,6 +52,10 @@ IDENTITIES_COMMANDS: Final = {
     "list": Command(
         "identities:IdentityService.list_identities", "List the identities with which users sign in.",
         show=_show_identities, limit=100,
+    ),
+    "refused": Command(
+        "identities:IdentityService.list_refused_sign_ins", "List subjects that nobody is mapped to.",
+        show=_show_refused_sign_ins, limit=100,
     ),
     "map": Command(
         "identities:IdentityService.map_identity", "Let a user sign in with tokens of a subject.",

@@ -11,6 +11,7 @@ from conspectus.cli.options import Confirmation
 from conspectus.cli.output import rows_table
 from conspectus.cli.session import Opening, Session
 from conspectus.model.access import Group, Person, User
+from conspectus.model.identities import GroupSyncReport
 
 MEMBER: Final = {"group": "group", "user": "user"}
 
@@ -29,6 +30,12 @@ def _users_table(users: Sequence[User]) -> RenderableType:
 
 def _groups_table(groups: Sequence[Group]) -> RenderableType:
     return rows_table(("id", "name", "created"), ((group.id, group.name, group.created) for group in groups))
+
+
+def _sync_report(report: GroupSyncReport) -> RenderableType:
+    columns = ("groups", "members", "joined", "left", "unmapped", "gone")
+    row = (report.groups, report.members, report.joined, report.left, len(report.unmapped), len(report.gone))
+    return rows_table(columns, [row])
 
 
 def _confirm_user(session: Session, arguments: Arguments) -> None:
@@ -96,6 +103,10 @@ GROUPS_COMMANDS: Final = {
     "add-member": Command(
         "people:PeopleService.add_member", "Add a user to a group.", "added {user} to {group}",
         document=MEMBER,
+    ),
+    "sync": Command(
+        "identities:IdentityService.sync_groups", "Read the mapped groups of the LDAP directory.",
+        _sync_report,
     ),
     "remove-member": Command(
         "people:PeopleService.remove_member", "Remove a user from a group.", "removed {user} from {group}",

@@ -26,6 +26,7 @@ async def start_work(engine: Engine, settings: Settings) -> None:
         await engine.alerts.start()
         await engine.retention.start()
         await engine.memory.start()
+        await engine.identities.start()
 
 
 async def watch_work(engine: Engine, settings: Settings) -> None:

@@ -22,7 +22,7 @@ from conspectus.ports.answers import AnswerStore
 from conspectus.ports.chat import ChatModel, ChatRegistry
 from conspectus.ports.connectors import Connectors
 from conspectus.ports.graphs import EntityExtractor, Graphs, MentionStore
-from conspectus.ports.identities import CodeFlow, TokenVerifier
+from conspectus.ports.identities import CodeFlow, GroupDirectory, TokenVerifier
 from conspectus.ports.jobs import (
     IdempotencyStore,
     JobFiles,
@@ -158,6 +158,7 @@ class EngineComponents:
     work: WorkParts
     make_token_verifier: Callable[[], TokenVerifier]
     make_code_flow: Callable[[], CodeFlow]
+    make_group_directory: Callable[[], GroupDirectory]
     release: Callable[[], Awaitable[None]]
     reranker: Reranker | None = None
     chat_model: ChatModel | None = None

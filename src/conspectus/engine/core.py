@@ -30,15 +30,17 @@ from conspectus.ingest.open_indexes import OpenIndexes
 from conspectus.model.access import LOCAL_OWNER
 from conspectus.model.answers import AnswerLimits, NewAnswer
 from conspectus.model.ids import UserId
+from conspectus.ports.identities import GroupDirectory
 from conspectus.ports.streams import Poster
 from conspectus.ports.web import Fetcher
 
 if TYPE_CHECKING:
+    from conspectus.engine.group_sync import GroupSyncWorker
     from conspectus.ingest.job_worker import JobWorker
     from conspectus.memory.retention import RetentionWorker
     from conspectus.streams.alert_checker import AlertWorker
 
-Worker: TypeAlias = "Followers | AlertWorker | RetentionWorker"
+Worker: TypeAlias = "Followers | AlertWorker | RetentionWorker | GroupSyncWorker"
 
 
 class EngineCore:
@@ -97,6 +99,7 @@ class EngineCore:
         self.chat_states: dict[tuple[UserId, str], str] = {}
         """The state of the last window of a chat session, by user and session; it contains no text."""
         self._fetcher: Fetcher | None = None
+        self._group_directory: GroupDirectory | None = None
         self._workers: dict[type[Worker], Worker] = {}
         self._poster: Poster | None = None
         self.answer_writes = AnswerWrites(self._store_answers)
@@ -126,6 +129,12 @@ class EngineCore:
         if self._poster is None:
             self._poster = self.parts.alerts.make_poster()
         return self._poster
+
+    async def group_directory(self) -> GroupDirectory:
+        """Return the directory of the settings, loaded on first use. Raises MissingExtra."""
+        if self._group_directory is None:
+            self._group_directory = await asyncio.to_thread(self.parts.make_group_directory)
+        return self._group_directory
 
     def fetcher(self) -> Fetcher:
         """Return the client that fetches pages, created on first use."""

@@ -1,21 +1,25 @@
 """Identities of users at an issuer of tokens, and the claims that make their bearers members of groups."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Final
 
 from conspectus.access.policy import require_owner, require_owner_in_person
 from conspectus.access.sign_ins import identity_id
 from conspectus.access.token_claims import MAX_CLAIM, MAX_SUBJECT
+from conspectus.engine.group_sync import GROUP_SYNC_LOCK, GroupSync, GroupSyncWorker
 from conspectus.engine.owner_account import ensure_owner_account
 from conspectus.engine.service import Service
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.annotations import Example, Length
-from conspectus.model.identities import GroupClaim, Identity
+from conspectus.model.identities import DIRECTORY_ISSUER, GroupClaim, GroupSyncReport, Identity, RefusedSignIn
 from conspectus.model.parameters import GroupClaimIdentifier, GroupName, IdentityIdentifier, UserName
 from conspectus.text.hashing import stable_id
 from conspectus.text.urls import is_tamper_proof
 
 MAX_ISSUER: Final = 2_000
+ISSUER_HELP: Final = "Issuer of the tokens, or `ldap`, the directory; none: the issuer of the settings."
 
 
 class IdentityService(Service):
@@ -35,12 +39,13 @@ class IdentityService(Service):
         self,
         user: UserName,
         subject: Annotated[
-            str, Length(1, MAX_SUBJECT), "The claim `sub` of the user's tokens.", Example("248289761001")
+            str,
+            Length(1, MAX_SUBJECT),
+            "Subject of the user's tokens, or in the directory.",
+            Example("248289761001"),
         ],
         *,
-        issuer: Annotated[
-            str | None, Length(1, MAX_ISSUER), "Issuer of the tokens; none: that of the settings."
-        ] = None,
+        issuer: Annotated[str | None, Length(1, MAX_ISSUER), ISSUER_HELP] = None,
     ) -> Identity:
         """Map the subject of an issuer's tokens to a user, who can then sign in with them.
 
@@ -50,17 +55,19 @@ class IdentityService(Service):
         require_owner_in_person(self._person, "map identities")
         await ensure_owner_account(self._context)
         account, named_issuer = await self._directory.user(user), self._issuer(issuer)
+        settings = self._parts.settings
+        claim = settings.oidc_subject_claim if named_issuer == settings.oidc_issuer else "sub"
+        detail = f"issuer {named_issuer}"
+        change = self._context.change("map_identity", account.id, account.name, detail=detail)
         identity = Identity(
-            id=identity_id(named_issuer, subject),
+            id=identity_id(named_issuer, subject, claim),
             issuer=named_issuer,
             subject=subject,
             user=account.id,
-            created=self._parts.clock(),
+            created=change.created,
         )
-        detail = f"issuer {named_issuer}"
-        change = self._context.change("map_identity", account.id, account.name, detail=detail)
         await self._parts.accounts.add_identity(identity, change)
-        return identity
+        return replace(identity, mapped_by=change.actor, mapped_by_name=change.actor_name)
 
     async def unmap_identity(self, identity: IdentityIdentifier) -> None:
         """Delete an identity: its next token is refused, and memberships by its claims end.
@@ -75,6 +82,14 @@ class IdentityService(Service):
         change = self._context.change("unmap_identity", user.id, user.name, detail=detail)
         await self._parts.accounts.remove_identity(signed_in.identity, change)
 
+    async def list_refused_sign_ins(self) -> Sequence[RefusedSignIn]:
+        """List subjects whose valid tokens were refused, because no user is mapped to them, newest first.
+
+        At most 1,000 of the last 30 days. Only the owner account may do this.
+        """
+        require_owner(self._person, "see refused sign-ins")
+        return await self._parts.accounts.list_refused_sign_ins()
+
     async def list_group_claims(self) -> Sequence[GroupClaim]:
         """List the claims that make their bearers members of groups. Only the owner account may do this."""
         require_owner(self._person, "see claims of groups")
@@ -87,9 +102,7 @@ class IdentityService(Service):
         ],
         group: GroupName,
         *,
-        issuer: Annotated[
-            str | None, Length(1, MAX_ISSUER), "Issuer of the tokens; none: that of the settings."
-        ] = None,
+        issuer: Annotated[str | None, Length(1, MAX_ISSUER), ISSUER_HELP] = None,
     ) -> GroupClaim:
         """Make users members of a group as long as their newest token names that claim.
 
@@ -110,6 +123,35 @@ class IdentityService(Service):
         await self._parts.accounts.add_group_claim(group_claim, change)
         return group_claim
 
+    async def sync_groups(
+        self,
+        *,
+        dry_run: Annotated[bool, "Only count what would change.", Example(True)] = False,
+    ) -> GroupSyncReport:
+        """Read the groups of the LDAP directory that are mapped, and change memberships as they say.
+
+        Nothing changes unless all of them were read completely. Only the owner account may do this. Raises
+        InvalidInput without a directory in the settings, FetchFailed, or MissingExtra.
+        """
+        require_owner_in_person(self._person, "read groups of the directory")
+        return await GroupSync(self._context).sync(dry_run=dry_run)
+
+    async def start(self) -> None:
+        """Read the mapped groups of the directory in the background, every `ldap_interval_hours`.
+
+        One of the processes that have the store open does so.
+        """
+        settings = self._parts.settings
+        if settings.ldap_url and settings.ldap_interval_hours:
+            self._core.ensure_running(
+                GroupSyncWorker,
+                lambda: GroupSyncWorker(
+                    GroupSync(self._context).sync_when_due,
+                    turn=partial(self._parts.turns, GROUP_SYNC_LOCK),
+                    pause=3_600.0 * settings.ldap_interval_hours,
+                ),
+            )
+
     async def unmap_group_claim(self, group_claim: GroupClaimIdentifier) -> None:
         """Delete the claim of a group: memberships by it end at once.
 
@@ -126,7 +168,12 @@ class IdentityService(Service):
 
     def _issuer(self, issuer: str | None) -> str:
         """Return the issuer that is meant. Raises InvalidInput."""
-        named_issuer = issuer or self._parts.settings.oidc_issuer
+        settings = self._parts.settings
+        if issuer == DIRECTORY_ISSUER:
+            if not settings.ldap_url:
+                raise InvalidInput("issuer", "ldap is the directory of the setting ldap_url, which is empty")
+            return DIRECTORY_ISSUER
+        named_issuer = issuer or settings.oidc_issuer
         if not is_tamper_proof(named_issuer):
-            raise InvalidInput("issuer", "must be an address with https; give it, or set oidc_issuer")
+            raise InvalidInput("issuer", "must be ldap or an address with https; give it, or set oidc_issuer")
         return named_issuer

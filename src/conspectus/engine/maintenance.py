@@ -85,6 +85,8 @@ class MaintenanceService(Service):
             wrong_settings += tuple(await self._core.sign_ins.find_problems())
         if self._core.browser_sign_ins is not None:
             wrong_settings += tuple(await self._core.browser_sign_ins.find_problems())
+        if self._parts.settings.ldap_url:
+            wrong_settings += tuple(await (await self._core.group_directory()).find_problems())
         return replace(report, records=(*report.records, *problems), settings=wrong_settings)
 
     async def reindex(

@@ -64,6 +64,8 @@ class Provisioning:
             provisioned, is_new, identity = await self._plan_user(attributes)
             user = provisioned.user
             change = self._describe("create_user", user, "" if is_new else "the account of its identity")
+            if identity is not None:
+                identity = replace(identity, created=change.created)
             await self._accounts.add_provisioned_user(provisioned, change, identity=identity, is_new=is_new)
             if not attributes.active and not user.disabled:
                 await self._set_active(user, False)
@@ -157,8 +159,7 @@ class Provisioning:
         now, subject = self._parts.clock(), self._subject(attributes)
         names = (attributes.user_name, attributes.external_id, now, attributes.active)
         if subject is not None:
-            issuer = self._parts.settings.oidc_issuer
-            signed_in = await self._accounts.find_sign_in(identity_id(issuer, subject))
+            signed_in = await self._accounts.find_sign_in(self._identity_id(subject))
             if signed_in is not None:
                 self._require_managed(signed_in.user)
                 return ProvisionedUser(signed_in.user, *names), False, None
@@ -245,7 +246,7 @@ class Provisioning:
         subject, issuer = self._subject(attributes), self._parts.settings.oidc_issuer
         if subject is None:
             return
-        id = identity_id(issuer, subject)
+        id = self._identity_id(subject)
         signed_in = await self._accounts.find_sign_in(id)
         if signed_in is not None and signed_in.user.id != current.user.id:
             raise Conflict("identity", subject, "is that of another user; unmap it first")
@@ -254,9 +255,9 @@ class Provisioning:
         for identity in await self._accounts.identities(current.user.id):
             if identity.issuer == issuer:
                 await self._accounts.remove_identity(identity, self._describe_identity(current.user, "unmap"))
-        await self._accounts.add_identity(
-            self._new_identity(current.user, subject), self._describe_identity(current.user, "map")
-        )
+        change = self._describe_identity(current.user, "map")
+        identity = replace(self._new_identity(current.user, subject), created=change.created)
+        await self._accounts.add_identity(identity, change)
 
     def _describe_identity(self, user: User, verb: str) -> AccountChange:
         return self._describe(f"{verb}_identity", user, f"issuer {self._parts.settings.oidc_issuer}")
@@ -268,7 +269,11 @@ class Provisioning:
 
     def _new_identity(self, user: User, subject: str) -> Identity:
         issuer = self._parts.settings.oidc_issuer
-        return Identity(identity_id(issuer, subject), issuer, subject, user.id, self._parts.clock())
+        return Identity(self._identity_id(subject), issuer, subject, user.id, self._parts.clock())
+
+    def _identity_id(self, subject: str) -> str:
+        settings = self._parts.settings
+        return identity_id(settings.oidc_issuer, subject, settings.oidc_subject_claim)
 
     def _subject(self, attributes: UserAttributes) -> str | None:
         """Return the subject of the user's tokens; None if the settings do not say which attribute it is."""

@@ -11,7 +11,7 @@ from conspectus.model.ids import DocumentId
 from conspectus.model.memory import PINNED, MemoryReceipt, MemorySelection, Retention, Scope
 from conspectus.model.records import Document, Metadata
 from conspectus.ports.jobs import Turn
-from conspectus.streams.leadership import Leadership
+from conspectus.streams.leadership import PeriodicTask
 from conspectus.text.times import parse_instant
 
 COUNTED = ("memories", "versions", "chunks", "vectors", "edges", "facts", "answers")
@@ -106,17 +106,8 @@ FAULT_SECONDS: Final = 60.0
 """Seconds before a failed run is repeated."""
 
 
-class RetentionWorker(Leadership):
+class RetentionWorker(PeriodicTask):
     """Applies retention rules in one process per store: the process that holds the lock."""
 
     def __init__(self, look: Callable[[], Awaitable[None]], *, turn: Turn, pause: float) -> None:
-        super().__init__(turn, "carrying out retentions", again=FAULT_SECONDS)
-        self._look = look
-        self._between = pause
-
-    async def _lead(self) -> None:
-        """Apply due rules until the worker is closed, if this process gets the lock."""
-        async with self._turn() as mine:
-            while mine and not self._closing.is_set():
-                await self._look()
-                await self._pause(self._between)
+        super().__init__(turn, "carrying out retentions", look, pause=pause, again=FAULT_SECONDS)

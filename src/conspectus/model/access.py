@@ -56,6 +56,8 @@ class Person:
 LOCAL_OWNER = Person(name="local", owner=True, id=LOCAL)
 PROVISIONER = Person(name="scim", id=UserId("scim"), scopes=(), identity="scim")
 """The identity provider that manages people by SCIM, in the audit log. It may do nothing else."""
+DIRECTORY = Person(name="ldap", id=UserId("ldap"), scopes=(), identity="ldap")
+"""The directory whose groups give memberships, in the audit log. It may do nothing else."""
 
 
 @dataclass(frozen=True, slots=True)

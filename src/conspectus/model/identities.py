@@ -1,13 +1,17 @@
 """People as an identity provider names them, and what its tokens say."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 from conspectus.deferred import dataclass
 from conspectus.model.access import Scope, User
 from conspectus.model.annotations import Example
 from conspectus.model.ids import GroupId, UserId
+from conspectus.model.parameters import PersonName
+
+DIRECTORY_ISSUER: Final = "ldap"
+"""The issuer of identities and group claims of a directory. No issuer of tokens has that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +19,7 @@ class Identity:
     """The account of a user at an identity provider: its issuer and subject, and never a name or e-mail.
 
     `last_issued` is the issue time of the newest token that changed anything; None before the first sign-in.
+    `mapped_by` is who mapped it, the user itself at a first sign-in that creates one; None: not noted.
     """
 
     id: str
@@ -23,6 +28,19 @@ class Identity:
     user: UserId
     created: datetime
     last_issued: datetime | None = None
+    mapped_by: UserId | None = None
+    mapped_by_name: PersonName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedSignIn:
+    """A subject whose valid tokens were refused, because nobody is mapped to it; kept for 30 days."""
+
+    id: str
+    issuer: Annotated[str, Example("https://login.example.org")]
+    subject: Annotated[str, Example("248289761001")]
+    first: datetime
+    last: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +64,31 @@ class GroupClaim:
     claim: Annotated[str, Example("context-operators")]
     group: GroupId
     created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryMembership:
+    """A membership by a directory: a group, a user, and the identity by which the user is named there."""
+
+    group: GroupId
+    user: UserId
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSyncReport:
+    """What reading the mapped groups of a directory changed, or would change.
+
+    `members` are people in them, nested groups included; `unmapped` are subjects of which no identity is
+    mapped, at most 100. Groups in `gone` are deleted there, and their memberships end.
+    """
+
+    groups: Annotated[int, Example(20)]
+    members: Annotated[int, Example(500)]
+    joined: Annotated[int, Example(3)]
+    left: Annotated[int, Example(1)]
+    unmapped: Sequence[str] = ()
+    gone: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

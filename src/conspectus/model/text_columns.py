@@ -102,6 +102,7 @@ _PROGRAM_COLUMNS: Final[Mapping[str, str]] = {
     "provisioned_users": "user",
     "purges": "id collection",
     "replays": "person key fingerprint",
+    "refused_sign_ins": "id issuer",
     "remote_members": "connection",
     "remote_people": "connection user",
     "retentions": "id collection owner",
@@ -204,6 +205,9 @@ TEXT_COLUMNS: Final[Mapping[str, TextColumn]] = MappingProxyType(
         "provisioned_users.external_id": EXTERNAL,
         "provisioned_users.name_key": replace(DERIVED, reason="the name at the provider in lower case"),
         "provisioned_users.user_name": ACCOUNT,
+        "refused_sign_ins.subject": TextColumn(
+            "exempt", reason="the id of an account at its issuer; deleted when it is mapped, or after 30 days"
+        ),
         "remote_members.group": REMOTE,
         "remote_members.member": REMOTE,
         "remote_people.name": REMOTE,

@@ -18,10 +18,12 @@ IDENTITY_OPERATIONS: Final = (
         for_models="never",
         audited=True,
     ),
+    Operation(IdentityService.list_refused_sign_ins, "GET", "/refused-sign-ins", for_models="never"),
     Operation(IdentityService.list_group_claims, "GET", "/group-claims", for_models="never"),
     Operation(
         IdentityService.map_group_claim, "POST", "/group-claims", status=201, for_models="never", audited=True
     ),
+    Operation(IdentityService.sync_groups, "POST", "/group-claims/sync", for_models="never"),
     Operation(
         IdentityService.unmap_group_claim,
         "DELETE",

@@ -17,7 +17,13 @@ from conspectus.model.access import (
     Session,
     User,
 )
-from conspectus.model.identities import GroupClaim, Identity, SignedIn
+from conspectus.model.identities import (
+    DirectoryMembership,
+    GroupClaim,
+    Identity,
+    RefusedSignIn,
+    SignedIn,
+)
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.model.provisioning import ProvisionedGroup, ProvisionedUser
 from conspectus.model.viewers import RemotePerson
@@ -184,6 +190,11 @@ class Accounts(Protocol):
     async def sessions(self, user: UserId | None = None) -> Sequence[Session]:
         """The sessions of one user or of all, newest first."""
 
+    async def find_issuer_sessions(
+        self, issuer: str, *, identity: str | None, issuer_session: str | None
+    ) -> Sequence[tuple[Session, User]]:
+        """The sessions that began at an issuer, of an identity, or without one of a session there."""
+
     async def session_used(self, session: str, at: datetime) -> None:
         """Note that a session was used."""
 
@@ -225,7 +236,16 @@ class Accounts(Protocol):
         """An identity with its user and the memberships of that user."""
 
     async def identities(self, user: UserId | None = None) -> Sequence[Identity]:
-        """The identities of one user or of all, oldest first."""
+        """The identities of one user or of all with who mapped them, oldest first."""
+
+    async def note_refused_sign_in(self, refused: RefusedSignIn) -> None:
+        """Store a subject that nobody is mapped to, or when it came last; at most 1,000, for 30 days.
+
+        It is deleted when it is mapped.
+        """
+
+    async def list_refused_sign_ins(self) -> Sequence[RefusedSignIn]:
+        """The subjects that were refused, newest first."""
 
     async def remove_identity(self, identity: Identity, change: AccountChange | None = None) -> None:
         """Delete an identity with its sessions, and end the memberships by claims of its issuer.
@@ -255,6 +275,21 @@ class Accounts(Protocol):
 
     async def remove_group_claim(self, group_claim: GroupClaim, change: AccountChange | None = None) -> None:
         """Delete it, and end the memberships of the group by claims of that issuer. Raises NotFound."""
+
+    async def change_directory_members(
+        self,
+        issuer: str,
+        *,
+        joined: Mapping[DirectoryMembership, AccountChange],
+        left: Mapping[DirectoryMembership, AccountChange],
+    ) -> None:
+        """Join and leave groups as a directory says, by groups and identities that are mapped still.
+
+        Nothing ends a membership that people or others made. Each change of a membership is noted.
+        """
+
+    async def list_directory_members(self, issuer: str) -> Sequence[tuple[GroupId, UserId]]:
+        """The memberships that a directory made."""
 
     async def add_provisioned_user(
         self,

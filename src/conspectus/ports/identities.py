@@ -31,6 +31,19 @@ class TokenVerifier(Protocol):
         """Release connections."""
 
 
+class GroupDirectory(Protocol):
+    """Reads groups of a directory."""
+
+    async def read_members(self, groups: Sequence[str]) -> Mapping[str, frozenset[str] | None]:
+        """Return the subjects of the members of each group, nested ones included; None: it is deleted.
+
+        Raises FetchFailed if any of them may not be complete, and InvalidInput for a name that is none.
+        """
+
+    async def find_problems(self) -> Sequence[str]:
+        """Ask the directory, and return a sentence for each problem of its configuration."""
+
+
 class CodeFlow(Protocol):
     """Sign-in on the pages of the provider: the authorization code flow with PKCE."""
 

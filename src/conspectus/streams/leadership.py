@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
@@ -62,3 +63,21 @@ class Leadership:
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._closing.wait(), seconds)
+
+
+class PeriodicTask(Leadership):
+    """A background task that runs every `pause` seconds."""
+
+    def __init__(
+        self, turn: Turn, what: str, run: Callable[[], Awaitable[None]], *, pause: float, again: float
+    ) -> None:
+        super().__init__(turn, what, again=again)
+        self._run = run
+        self._between = pause
+
+    async def _lead(self) -> None:
+        """Run until the task is closed, if this process gets the lock."""
+        async with self._turn() as mine:
+            while mine and not self._closing.is_set():
+                await self._run()
+                await self._pause(self._between)

@@ -58,8 +58,10 @@ class BlockingIdentities(BlockingService[IdentityService]):
     list_identities = blocking(IdentityService.list_identities)
     map_identity = blocking(IdentityService.map_identity)
     unmap_identity = blocking(IdentityService.unmap_identity)
+    list_refused_sign_ins = blocking(IdentityService.list_refused_sign_ins)
     list_group_claims = blocking(IdentityService.list_group_claims)
     map_group_claim = blocking(IdentityService.map_group_claim)
+    sync_groups = blocking(IdentityService.sync_groups)
     unmap_group_claim = blocking(IdentityService.unmap_group_claim)
 
 

@@ -288,6 +288,31 @@ async def test_a_good_token_signs_in_who_it_is_about(name: str, desk: Desk) -> N
     }
 
 
+async def test_a_refused_subject_is_listed_once_a_minute(desk: Desk) -> None:
+    token = desk.issuer.token(sub="subject-of-ben", exp=int(NOON.timestamp()) + 9_000)
+    for seconds in (0, 30, 61):
+        desk.clock.at = NOON + timedelta(seconds=seconds)
+        with pytest.raises(InvalidToken):
+            await desk.sign_ins.authenticate(token)
+    [refused] = await desk.accounts.list_refused_sign_ins()
+    assert (refused.subject, refused.issuer) == ("subject-of-ben", desk.issuer.url)
+    assert (refused.first, refused.last) == (NOON, NOON + timedelta(seconds=61))
+
+
+async def test_another_claim_for_subjects_makes_nobody_somebody_else(desk: Desk) -> None:
+    """Ben's `oid` is the text of Ann's `sub`: with the setting `oid`, he is unknown, and so is she."""
+    by_oid = desk.open(subject_claim="oid")
+    for claims in ({"sub": "subject-of-ben", "oid": SUBJECT}, {}, {"oid": ""}, {"oid": 7}):
+        with pytest.raises(InvalidToken):
+            await by_oid.authenticate(desk.issuer.token(**claims))
+    ben = User(UserId("ben"), "ben", NOON)
+    id = identity_id(desk.issuer.url, SUBJECT, "oid")
+    assert id != desk.identity.id
+    await desk.accounts.add_identity(Identity(id, desk.issuer.url, SUBJECT, ben.id, NOON), new_user=ben)
+    assert (await by_oid.authenticate(desk.issuer.token(sub="any", oid=SUBJECT))).id == "ben"
+    assert (await desk.sign_ins.authenticate(desk.issuer.token())).id == ANNA
+
+
 async def test_keys_that_are_unfit_verify_nothing(desk: Desk) -> None:
     """Short ones, private ones, those for encryption, symmetric ones, broken ones, and ids that two share."""
     unfit: dict[str, Any] = {

@@ -1,21 +1,40 @@
 """Identities of users at issuers of tokens, and groups whose members have a claim."""
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Label, Row, bindparam, delete, insert, or_, select, update
 
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.access import AccountChange, Principal, User
-from conspectus.model.identities import GroupClaim, Identity, SignedIn
+from conspectus.model.identities import (
+    DIRECTORY_ISSUER,
+    DirectoryMembership,
+    GroupClaim,
+    Identity,
+    RefusedSignIn,
+    SignedIn,
+)
 from conspectus.model.ids import GroupId, UserId
 from conspectus.records.accounts.audit import Change, note_change
 from conspectus.records.accounts.users import add_user, require_principal, user_by_id
 from conspectus.records.core.rows import columns_of, to_moment
-from conspectus.records.tables.core import group_claims, groups, identities, members, sessions
+from conspectus.records.tables.core import (
+    account_changes,
+    group_claims,
+    groups,
+    identities,
+    members,
+    refused_sign_ins,
+    sessions,
+)
 from conspectus.text.times import from_microseconds, to_microseconds
 
+MAX_REFUSED: Final = 1_000
+"""Subjects that are listed; the oldest are forgotten."""
+REFUSED_LIFETIME: Final = timedelta(days=30)
 _IDENTITY = select(identities).where(identities.c.id == bindparam("of"))
 
 
@@ -31,7 +50,10 @@ def add_identity(
     of_user = identities.c.user == identity.user, identities.c.issuer == identity.issuer
     if connection.execute(select(identities.c.id).where(*of_user)).first() is not None:
         raise Conflict("user", identity.user, "has an identity of that issuer; unmap it first")
-    connection.execute(insert(identities), columns_of(identity))
+    fields = columns_of(identity)
+    columns = {column.name: fields[column.name] for column in identities.columns}
+    connection.execute(insert(identities), columns)
+    connection.execute(delete(refused_sign_ins).where(refused_sign_ins.c.id == identity.id))
     note_change(connection, change)
 
 
@@ -52,18 +74,63 @@ def find_signed_in(connection: Connection, identity: str) -> SignedIn | None:
 
 def list_identities(connection: Connection, user: UserId | None = None) -> list[Identity]:
     """Return the identities of one user or of all, oldest first."""
-    query = select(identities) if user is None else select(identities).where(identities.c.user == user)
+    query = select(identities, _mapper("actor"), _mapper("actor_name"))
+    if user is not None:
+        query = query.where(identities.c.user == user)
     rows = connection.execute(query.order_by(identities.c.created, identities.c.id))
-    return [_to_identity(row) for row in rows]
+    return [
+        replace(_to_identity(row), mapped_by=row.actor, mapped_by_name=row.actor_name or None) for row in rows
+    ]
+
+
+def _mapper(column: str) -> Label[Any]:
+    """Return a column of the change that mapped an identity: it is of the same instant and user."""
+    is_mapping = (
+        account_changes.c.created == identities.c.created,
+        account_changes.c.subject == identities.c.user,
+        account_changes.c.action.in_(("map_identity", "create_user")),
+    )
+    change = select(account_changes.c[column]).where(*is_mapping).order_by(account_changes.c.id).limit(1)
+    return change.scalar_subquery().label(column)
+
+
+def note_refused_sign_in(connection: Connection, refused: RefusedSignIn) -> None:
+    """Store that a subject was refused, and forget old ones and those over the limit."""
+    stored = refused_sign_ins.c.id == refused.id
+    last = to_microseconds(refused.last)
+    if not connection.execute(update(refused_sign_ins).where(stored).values(last=last)).rowcount:
+        connection.execute(insert(refused_sign_ins), columns_of(refused))
+    newest = select(refused_sign_ins.c.id).order_by(refused_sign_ins.c.last.desc(), refused_sign_ins.c.id)
+    ids = connection.execute(newest.offset(MAX_REFUSED)).scalars().all()
+    is_old = refused_sign_ins.c.last < to_microseconds(refused.last - REFUSED_LIFETIME)
+    connection.execute(delete(refused_sign_ins).where(or_(refused_sign_ins.c.id.in_(ids), is_old)))
+
+
+def list_refused_sign_ins(connection: Connection) -> list[RefusedSignIn]:
+    """Return the subjects that were refused, newest first."""
+    query = select(refused_sign_ins).order_by(refused_sign_ins.c.last.desc(), refused_sign_ins.c.id)
+    return [
+        RefusedSignIn(
+            row.id, row.issuer, row.subject, from_microseconds(row.first), from_microseconds(row.last)
+        )
+        for row in connection.execute(query)
+    ]
 
 
 def remove_identity(connection: Connection, identity: Identity, change: Change = None) -> None:
-    """Delete an identity with its sessions, and end memberships by claims. Raises NotFound."""
+    """Delete an identity with its sessions, and end memberships by claims. Raises NotFound.
+
+    With the last identity of a user, memberships by a directory end too.
+    """
     if not connection.execute(delete(identities).where(identities.c.id == identity.id)).rowcount:
         raise NotFound("identity", identity.id)
     connection.execute(delete(sessions).where(sessions.c.identity == identity.id))
-    of_user = members.c.user == identity.user, members.c.issuer == identity.issuer
-    connection.execute(delete(members).where(*of_user))
+    issuers = [identity.issuer]
+    of_user = select(identities.c.id).where(identities.c.user == identity.user)
+    if connection.execute(of_user).first() is None:
+        issuers.append(DIRECTORY_ISSUER)
+    ended = members.c.user == identity.user, members.c.issuer.in_(issuers)
+    connection.execute(delete(members).where(*ended))
     note_change(connection, change)
 
 
@@ -93,6 +160,41 @@ def note_sign_in(
     for group in connection.execute(missing).scalars().all():
         connection.execute(insert(members), {"group": group, "user": row.user, "issuer": row.issuer})
         note_change(connection, joined[group])
+
+
+def list_directory_members(connection: Connection, issuer: str) -> list[tuple[GroupId, UserId]]:
+    """Return the memberships that a directory made."""
+    rows = connection.execute(select(members.c.group, members.c.user).where(members.c.issuer == issuer))
+    return [(GroupId(group), UserId(user)) for group, user in rows]
+
+
+def change_directory_members(
+    connection: Connection,
+    issuer: str,
+    *,
+    joined: Mapping[DirectoryMembership, AccountChange],
+    left: Mapping[DirectoryMembership, AccountChange],
+) -> None:
+    """Change memberships as a directory says; changes that happen are noted.
+
+    Nobody joins by a group or an identity that was unmapped meanwhile.
+    """
+    for membership, change in left.items():
+        row = members.c.group == membership.group, members.c.user == membership.user
+        if connection.execute(delete(members).where(*row, members.c.issuer == issuer)).rowcount:
+            note_change(connection, change)
+    mapped = {(id, user) for id, user in connection.execute(select(identities.c.id, identities.c.user))}
+    mapped_groups = set(
+        connection.execute(select(group_claims.c.group).where(group_claims.c.issuer == issuer)).scalars()
+    )
+    pairs = connection.execute(select(members.c.group, members.c.user))
+    present = {(group, user) for group, user in pairs}
+    for membership, change in joined.items():
+        is_mapped = (membership.identity, membership.user) in mapped and membership.group in mapped_groups
+        if is_mapped and (membership.group, membership.user) not in present:
+            columns = {"group": membership.group, "user": membership.user, "issuer": issuer}
+            connection.execute(insert(members), columns)
+            note_change(connection, change)
 
 
 def add_group_claim(connection: Connection, group_claim: GroupClaim, change: Change = None) -> None:

@@ -10,7 +10,7 @@ from conspectus.model.ids import UserId
 from conspectus.records.accounts.audit import Change, note_change
 from conspectus.records.accounts.users import user_by_id
 from conspectus.records.core.rows import columns_of
-from conspectus.records.tables.core import sessions
+from conspectus.records.tables.core import identities, sessions
 from conspectus.text.times import from_microseconds, to_microseconds
 
 _SESSION = select(sessions).where(sessions.c.id == bindparam("of"))
@@ -36,6 +36,18 @@ def list_sessions(connection: Connection, user: UserId | None = None) -> list[Se
     query = select(sessions) if user is None else select(sessions).where(sessions.c.user == user)
     rows = connection.execute(query.order_by(sessions.c.created.desc(), sessions.c.id))
     return [_to_session(row) for row in rows]
+
+
+def find_issuer_sessions(
+    connection: Connection, issuer: str, *, identity: str | None, issuer_session: str | None
+) -> list[tuple[Session, User]]:
+    """Return the sessions that began at an issuer, of an identity or of a session there, with their users."""
+    is_named = (
+        sessions.c.issuer_session == issuer_session if identity is None else sessions.c.identity == identity
+    )
+    query = select(sessions).join(identities, identities.c.id == sessions.c.identity)
+    rows = connection.execute(query.where(is_named, identities.c.issuer == issuer))
+    return [(_to_session(row), user_by_id(connection, row.user)) for row in rows.all()]
 
 
 def session_used(connection: Connection, session: str, at: datetime) -> None:

@@ -17,9 +17,13 @@ from conspectus.records.accounts.grants import (
 from conspectus.records.accounts.identities import (
     add_group_claim,
     add_identity,
+    change_directory_members,
     find_signed_in,
+    list_directory_members,
     list_group_claims,
     list_identities,
+    list_refused_sign_ins,
+    note_refused_sign_in,
     note_sign_in,
     remove_group_claim,
     remove_identity,
@@ -44,6 +48,7 @@ from conspectus.records.accounts.provisioning import (
 from conspectus.records.accounts.sessions import (
     add_session,
     end_session,
+    find_issuer_sessions,
     find_session,
     list_sessions,
     session_used,
@@ -82,6 +87,7 @@ from conspectus.records.tables.core import (
     invitations,
     keys,
     provisioned_users,
+    refused_sign_ins,
     remote_members,
     remote_people,
     sessions,
@@ -142,6 +148,7 @@ class SqlAccounts(SqlStore):
     )
     session = cached(find_session, single=True)
     sessions = reading(list_sessions)
+    find_issuer_sessions = reading(find_issuer_sessions)
     session_used = writing(session_used, locks=lambda session, at: {row_lock(sessions, session)})
     end_session = writing(end_session, locks=lambda session, change=None: {row_lock(sessions, session)})
     add_invitation = writing(
@@ -194,6 +201,19 @@ class SqlAccounts(SqlStore):
         locks=lambda group_claim, change=None: {
             row_lock(group_claims, group_claim.id),
             row_lock(groups, group_claim.group),
+        },
+    )
+
+    note_refused_sign_in = writing(
+        note_refused_sign_in, locks=lambda refused: {row_lock(refused_sign_ins, refused.id)}
+    )
+    list_refused_sign_ins = reading(list_refused_sign_ins)
+    list_directory_members = reading(list_directory_members)
+    change_directory_members = writing(
+        change_directory_members,
+        locks=lambda issuer, *, joined, left: {
+            *(row_lock(groups, membership.group) for membership in (*joined, *left)),
+            *(row_lock(users, membership.user) for membership in (*joined, *left)),
         },
     )
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0016"
+VERSION = "0017"
 """The newest migration. A higher stored version comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -340,6 +340,18 @@ identities = Table(
 )
 """Users at issuers of tokens. The id is made of issuer and subject."""
 
+refused_sign_ins = Table(
+    "refused_sign_ins",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("issuer", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("first", Number, nullable=False),
+    Column("last", Number, nullable=False),
+    Index(None, "last"),
+)
+"""Subjects of valid tokens that nobody is mapped to. The id is that of the identity it would be."""
+
 source_viewers = Table(
     "source_viewers",
     metadata,
@@ -444,6 +456,8 @@ sessions = Table(
     Index(None, "user"),
     Index(None, "key"),
     Index(None, "expires"),
+    Index(None, "identity"),
+    Index(None, "issuer_session"),
 )
 """Sessions of browsers: `hash` is that of the token in the cookie, `identity` the one that signed in."""
 
