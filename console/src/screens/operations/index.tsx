@@ -7,32 +7,35 @@ import { person } from "../../session";
 import { Audit } from "./audit";
 import { Feedback } from "./feedback";
 import { Grants } from "./grants";
+import { Identities } from "./identities";
 import { Overview } from "./overview";
 import { People } from "./people";
 import { Quarantine } from "./quarantine";
 import { Requests } from "./requests";
 import "./operations.css";
 
-type Part = "overview" | "quarantine" | "feedback" | "people" | "grants" | "requests" | "audit";
+type Part = "overview" | "quarantine" | "feedback" | "people" | "identities" | "grants" | "requests" | "audit";
 
 const NAMES = [
   ["overview", "Jobs and indexes"],
   ["quarantine", "Quarantine"],
   ["feedback", "Feedback"],
   ["people", "Users and keys"],
+  ["identities", "Identities"],
   ["grants", "Grants"],
   ["requests", "Model requests"],
   ["audit", "Audit log"],
 ] as const;
 
 /** What only the owner account may see. */
-const OWNERS: ReadonlySet<Part> = new Set(["requests", "audit"]);
+const OWNERS: ReadonlySet<Part> = new Set(["identities", "requests", "audit"]);
 
 const PARTS: Record<Part, ComponentType> = {
   overview: Overview,
   quarantine: Quarantine,
   feedback: Feedback,
   people: People,
+  identities: Identities,
   grants: Grants,
   requests: Requests,
   audit: Audit,

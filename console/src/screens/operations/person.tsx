@@ -194,7 +194,9 @@ function Identities({ account: { user, identities }, onChanged }: { account: Acc
             <span class="operations-title">
               <b>{identity.subject}</b> <span class="tiny dim block-line">{identity.issuer}</span>
             </span>
-            <span class="small dim">since {day(identity.created)}</span>
+            <span class="small dim">
+              {identity.mapped_by_name === null ? "giver not noted" : `mapped by ${identity.mapped_by_name}`}, {instant(identity.created)}
+            </span>
             <ConfirmButton
               label="Unmap"
               name={`Unmap ${identity.subject}`}
