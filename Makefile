@@ -49,9 +49,10 @@ test:  ## everything CI checks; with ALSO=wheel, the wheel as well
 	@$(MAKE) --no-print-directory --jobs=6 behaviour pages types style patient $(ALSO)
 
 # Builds Debian's servers in a cache of the user, once: 65 seconds of processor time.
-test-sources: $(READY)  ## hold connectors to the kit on real servers of Debian; needs root and mmdebstrap
+test-sources: $(READY)  ## connectors, LDAP groups and sign-in on real servers; needs root and mmdebstrap
 	SOURCE_SERVERS="$$(scripts/source_servers.sh)" && export SOURCE_SERVERS && test -n "$$SOURCE_SERVERS" && \
-		$(BIN)/python -m pytest -n 2 --dist loadfile -m sources -p conspectus.testing.connectors tests/connectors tests/unit/sources/connectors
+		$(BIN)/python -m pytest -n 2 --dist loadfile -m sources -p conspectus.testing.connectors tests/connectors tests/unit/sources/connectors \
+		tests/unit/providers/test_ldap_directory.py tests/engine/test_identities_groups.py tests/console/test_sign_in_canaille.py
 
 check: $(READY)  ## style, types and the quickest tests, in less than a minute
 	@$(MAKE) --no-print-directory --jobs=2 types style quick

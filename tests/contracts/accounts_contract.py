@@ -766,10 +766,10 @@ class AccountsContract:
             await accounts.add_session(session, "h" * 64)
 
         async def find(identity: str | None, issuer_session: str | None) -> list[tuple[str, str]]:
-            found = await accounts.find_issuer_sessions(
+            sessions = await accounts.find_issuer_sessions(
                 issuer, identity=identity, issuer_session=issuer_session
             )
-            return sorted((session.id, user.id) for session, user in found)
+            return sorted((session.id, user.id) for session, user in sessions)
 
         assert await find("one", None) == [("s1", ANNA), ("s2", ANNA)]
         assert await find(None, "sid") == [("s1", ANNA)]

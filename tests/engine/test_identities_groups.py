@@ -16,6 +16,7 @@ from conspectus.model.access import Principal
 from conspectus.model.identities import DIRECTORY_ISSUER
 from conspectus.settings import Settings
 
+pytestmark = pytest.mark.sources
 PEOPLE, GROUPS = 500, 20
 PER_GROUP = PEOPLE // GROUPS
 ISSUER = "https://login.example.org"
@@ -200,6 +201,7 @@ async def test_groups_are_read_in_the_background(office: Office) -> None:
         return await office.members("crew0") == ["user0", "user1"]
 
     await until(are_members)
+    assert len(await office.changes()) == 3
 
 
 async def test_only_the_owner_reads_groups_and_only_where_a_directory_is_set(

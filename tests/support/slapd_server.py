@@ -180,7 +180,7 @@ def find_slapd() -> Path:
     script = subprocess.run(["bash", str(SCRIPT)], capture_output=True, text=True, check=False)
     if script.returncode == 0:
         return Path(script.stdout.strip())
-    assert "CONSPECTUS_TEST_SOURCES" not in os.environ, script.stderr
+    assert "SOURCE_SERVERS" not in os.environ, script.stderr
     pytest.skip(f"slapd cannot be had here: {script.stderr[-200:]}")
 
 

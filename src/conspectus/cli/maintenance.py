@@ -91,6 +91,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "outlook": "messages of Outlook (.msg)",
     "postgresql": "data in PostgreSQL",
     "pydantic-ai": "tools and histories for Pydantic AI",
+    "ldap": "groups of an LDAP directory",
     "scim": "users and groups managed by an identity provider",
     "secrets": "secrets and phone numbers found in what is written",
     "spacy": "entities found by spaCy",

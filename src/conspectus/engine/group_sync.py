@@ -63,10 +63,10 @@ class GroupSync:
         subjects = await directory.read_members(groups)
         plan = await self._plan(group_claims, subjects)
         present = set(await self._accounts.list_directory_members(DIRECTORY_ISSUER))
-        wanted = {(membership.group, membership.user): membership for membership in plan.memberships}
-        taken = await self._find_other_members(wanted.keys() - present)
-        joined = [membership for pair, membership in wanted.items() if pair not in present | taken]
-        left = [DirectoryMembership(group, user, "") for group, user in present - wanted.keys()]
+        memberships = {(membership.group, membership.user): membership for membership in plan.memberships}
+        taken = await self._find_other_members(memberships.keys() - present)
+        joined = [membership for pair, membership in memberships.items() if pair not in present | taken]
+        left = [DirectoryMembership(group, user, "") for group, user in present - memberships.keys()]
         if not dry_run and (joined or left):
             await ensure_owner_account(self._context)
             await self._accounts.change_directory_members(

@@ -10,6 +10,7 @@ from tests.support.slapd_server import BASE, PASSWORD, READER, SlapdServer, grou
 from conspectus.errors import FetchFailed, InvalidInput
 from conspectus.providers.ldap_directory import DirectoryOptions, LdapDirectory
 
+pytestmark = pytest.mark.sources
 TEAM, OTHERS = group("team"), group("others")
 
 
@@ -51,8 +52,8 @@ async def test_groups_in_groups_are_read_to_a_depth_and_a_ring_ends(
     server.add_members(TEAM, group("below"))
     server.add_members(group("below"), group("deeper"))
     server.add_members(group("deeper"), group("deepest"))
-    wanted = {0: {"e0", "e1"}, 1: {"e0", "e1", "e3"}, 2: {"e0", "e1", "e3", "e4"}}
-    for depth, members in wanted.items():
+    members_by_depth = {0: {"e0", "e1"}, 1: {"e0", "e1", "e3"}, 2: {"e0", "e1", "e3", "e4"}}
+    for depth, members in members_by_depth.items():
         directory = LdapDirectory(replace(options, max_nesting=depth))
         assert await directory.read_members([TEAM]) == {TEAM: members}
 
