@@ -3,17 +3,21 @@
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from tests.support.samples import NOON
 from tests.support.slapd_server import PASSWORD, READER, SlapdServer, group, person, run_slapd
 from tests.waiting import until
 
 import conspectus
+from conspectus.access.sign_ins import identity_id
 from conspectus.engine import Engine
 from conspectus.engine.group_sync import GroupSync
 from conspectus.errors import FetchFailed, InvalidInput, PermissionDenied
-from conspectus.model.access import Principal
-from conspectus.model.identities import DIRECTORY_ISSUER
+from conspectus.model.access import Principal, User
+from conspectus.model.identities import DIRECTORY_ISSUER, Identity
+from conspectus.model.ids import UserId
 from conspectus.settings import Settings
 
 pytestmark = pytest.mark.sources
@@ -76,14 +80,18 @@ async def office(tmp_path: Path, server: SlapdServer) -> AsyncIterator[Office]:
         yield Office(engine, server)
 
 
-async def test_all_people_of_twenty_groups_are_members_after_one_reading(server: SlapdServer) -> None:
-    async with conspectus.open(None, settings=settings_for(server)) as engine:
+async def test_all_people_of_twenty_groups_are_members_after_one_reading(
+    tmp_path: Path, server: SlapdServer
+) -> None:
+    async with conspectus.open(tmp_path, settings=settings_for(server)) as engine:
         for team in range(GROUPS):
             await engine.people.create_group(f"crew{team}")
             await engine.identities.map_group_claim(group(f"team{team}"), f"crew{team}", issuer="ldap")
         for number in range(PEOPLE):
-            await engine.people.create_user(f"user{number}")
-            await engine.identities.map_identity(f"user{number}", f"e{number}", issuer="ldap")
+            user = User(UserId(str(uuid4())), f"user{number}", NOON)
+            id = identity_id(DIRECTORY_ISSUER, f"e{number}")
+            identity = Identity(id, DIRECTORY_ISSUER, f"e{number}", user.id, NOON)
+            await engine._context.parts.accounts.add_identity(identity, new_user=user)
         planned = await engine.identities.sync_groups(dry_run=True)
         assert (planned.joined, await engine.people.list_members("crew3")) == (PEOPLE, [])
         report = await engine.identities.sync_groups()
