@@ -7,7 +7,18 @@ from hypothesis import strategies as st
 
 from conspectus.index.bm25 import Bm25
 from conspectus.index.filter_terms import NAMES_IN_FACTS
-from conspectus.model.filter import And, Between, Eq, Exists, In, Not, Or, Overlaps, among_sources
+from conspectus.model.filter import (
+    And,
+    Between,
+    Contains,
+    Eq,
+    Exists,
+    In,
+    Not,
+    Or,
+    Overlaps,
+    among_sources,
+)
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Period
 from conspectus.ports import Candidates, Index, Probe
@@ -69,6 +80,7 @@ leaves = st.one_of(
     build_leaves(In, fields, st.lists(bounds, max_size=3).map(tuple)),
     build_leaves(Between, fields, st.none() | bounds, st.none() | bounds),
     build_leaves(Exists, fields),
+    build_leaves(Contains, fields, words | st.sampled_from(["É", "FOX", "2024", "Z"])),
     build_leaves(Overlaps, st.none() | moments, st.none() | moments),
 )
 filters = st.recursive(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conspectus.model.captions import CaptionRange, NewCaption
     from conspectus.model.channels import NewMessage
     from conspectus.model.chat import ChatRequest, Citations, Delta, Failure, Sources
-    from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or, Overlaps
+    from conspectus.model.filter import And, Between, Contains, Eq, Exists, Filter, In, Not, Or, Overlaps
     from conspectus.model.graph import Fact, GraphExpansion, NewEdge, NewNode, Traversal
     from conspectus.model.memory import MemorySelection, NewMemory, Retention, Scope
     from conspectus.model.query import Budget, Query, QueryContext
@@ -43,6 +43,7 @@ __all__ = [
     "ChatRequest",
     "Citations",
     "ConspectusError",
+    "Contains",
     "ContextWindow",
     "Delta",
     "Document",
@@ -95,7 +96,7 @@ _EXPORTS = {
     "model.captions": ("CaptionRange", "NewCaption"),
     "model.channels": ("NewMessage",),
     "model.chat": ("ChatRequest", "Citations", "Delta", "Failure", "Sources"),
-    "model.filter": ("And", "Between", "Eq", "Exists", "Filter", "In", "Not", "Or", "Overlaps"),
+    "model.filter": ("And", "Between", "Contains", "Eq", "Exists", "Filter", "In", "Not", "Or", "Overlaps"),
     "model.graph": ("Fact", "GraphExpansion", "NewEdge", "NewNode", "Traversal"),
     "model.memory": ("MemorySelection", "NewMemory", "Retention", "Scope"),
     "model.query": ("Budget", "Query", "QueryContext"),

@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from conspectus.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, TooLarge, UnreadableFile
 from conspectus.model.alerts import NewAlert
-from conspectus.model.filter import Eq
+from conspectus.model.filter import Contains, Eq
 from conspectus.model.filter_json import parse_filter
 from conspectus.model.graph import NewNode
 from conspectus.model.memory import Scope
-from conspectus.model.records import NewDocument, Receipt
+from conspectus.model.records import DocumentSort, NewDocument, Receipt
 from tests.support.engine_samples import FILTERS, HOSTILE, NOTES, AnyEngine, filled
 
 
@@ -239,6 +239,20 @@ class DocumentsContract:
         rest = await engine.documents.list(limit=5, after=first.next)
         assert (*first.documents, *rest.documents) == (await engine.documents.list()).documents
         assert (len(first.documents), rest.next) == (5, None)
+
+    async def test_documents_are_found_by_a_part_of_their_title_and_sorted(self, engine: AnyEngine) -> None:
+        titles = {"a": "Restore a BACKUP", "b": "Fees", "c": "backup plan"}
+        await engine.add([NewDocument(key * 3, key=key, title=title) for key, title in titles.items()])
+        where = Contains("title", "Backup")
+        for sort, keys in (("title", "ca"), ("-title", "ac"), ("added", "ac")):
+            page = await engine.documents.list(filter=where, sort=cast(DocumentSort, sort))
+            assert [document.key for document in page.documents] == [*keys]
+        first = await engine.documents.list(filter=where, sort="title", limit=1)
+        rest = await engine.documents.list(filter=where, sort="title", limit=1, after=first.next)
+        assert ([document.key for document in rest.documents], rest.next) == (["a"], None)
+        assert await engine.documents.count(filter=where) == 2
+        with pytest.raises(InvalidInput, match="another order"):
+            await engine.documents.list(sort="size", after=first.next)
 
     async def test_a_page_that_is_none(self, engine: AnyEngine) -> None:
         """A limit or a cursor that cannot be one is refused."""

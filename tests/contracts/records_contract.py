@@ -4,13 +4,22 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import cast
 
 import pytest
 
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Or, Overlaps
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
-from conspectus.model.records import Document, Period, PreparedChunk, PreparedDocument, Receipt, Source
+from conspectus.model.records import (
+    Document,
+    DocumentSort,
+    Period,
+    PreparedChunk,
+    PreparedDocument,
+    Receipt,
+    Source,
+)
 from conspectus.ports import Records
 from conspectus.text.hashing import content_hash
 from tests.contracts.records_history_contract import HistoryContract
@@ -44,6 +53,17 @@ async def keys_of(records: Records) -> list[str]:
     cursor: str | None = None
     while True:
         documents, cursor = await records.list(SHELF, EVERYTHING, after=cursor, limit=2)
+        keys += [document.key for document in documents]
+        if cursor is None:
+            return keys
+
+
+async def keys_sorted_by(records: Records, sort: DocumentSort) -> list[str]:
+    """The keys of all documents in an order, read in pages of two."""
+    keys: list[str] = []
+    cursor: str | None = None
+    while True:
+        documents, cursor = await records.list(SHELF, EVERYTHING, after=cursor, limit=2, sort=sort)
         keys += [document.key for document in documents]
         if cursor is None:
             return keys
@@ -223,6 +243,32 @@ class RecordsContract(HistoryContract, RelationsContract, ThreadsContract, Timel
                 await records.list(SHELF, EVERYTHING, after=bad)
         with pytest.raises(InvalidInput):
             await records.list(SHELF, EVERYTHING, limit=0)
+
+    async def test_pages_in_other_orders(self, records: Records, stocked: None) -> None:
+        """By title or else key, size and change, from either end, in pages that stay right under writes."""
+        for key, title, size, minute in (
+            ("a", "Über", 3, 0),
+            ("b", "", 1, 3),
+            ("c", "apple", 2, 1),
+            ("d", "Banana", 2, 2),
+            ("e", "x" * 500, 5, 4),
+        ):
+            changed = NOON + timedelta(minutes=minute)
+            await put(records, prepared(key, "x" * size, title=title, recorded=changed, updated=changed))
+        orders: dict[DocumentSort, str] = {
+            "title": "cbdea", "size": "bcdae", "changed": "acdbe", "added": "acdbe"
+        }  # fmt: skip
+        for sort, keys in orders.items():
+            assert await keys_sorted_by(records, sort) == list(keys)
+            assert await keys_sorted_by(records, cast(DocumentSort, f"-{sort}")) == list(reversed(keys))
+        first, cursor = await records.list(SHELF, EVERYTHING, limit=2, sort="title")
+        await put(records, prepared("f", "x", title="Aardvark"), prepared("g", "x", title="carrot"))
+        await records.delete([first[1].id])
+        rest, _ = await records.list(SHELF, EVERYTHING, after=cursor, sort="title")
+        assert [document.key for document in (*first, *rest)] == [*"cbdgea"]
+        for other in ("-title", "size", "added"):
+            with pytest.raises(InvalidInput):
+                await records.list(SHELF, EVERYTHING, after=cursor, sort=other)
 
     async def test_a_range_of_keys(self, records: Records, stocked: None) -> None:
         """By code point, of one source, from the first key to before the last."""

@@ -41,7 +41,9 @@ CODE = re.compile(r"`([^`\n]+)`")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 JSON_KEY = re.compile(r'"([A-Za-z_][\w.-]*)"\s*:')
 FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
-FILTER_WORDS = {"field", "eq", "in", "from", "to", "exists", "overlaps", "not", "and", "or", "time"}
+FILTER_WORDS = {"field", "eq", "in", "from", "to", "exists", "overlaps", "not", "and", "or", "time"} | {
+    "contains"
+}
 """Words of filters, which are no properties of a schema."""
 OTHER_PROGRAMS = {"mcpServers", "servers", "command", "args", "password", "Authorization"}
 """Keys of the configuration of programs that connect with this one."""

@@ -16,6 +16,7 @@ from conspectus.model.filter import (
     FIELDS,
     And,
     Between,
+    Contains,
     Eq,
     Exists,
     Filter,
@@ -38,6 +39,7 @@ WORDS = [
     "A",
     "ä",
     "é",
+    "\u212aa\u00df",
     "z",
     "Z",
     "0",
@@ -80,6 +82,7 @@ leaves = (
     | build_leaves(Between, ordered, st.none() | scalars, st.none() | scalars)
     | build_leaves(Overlaps, st.none() | instants, st.none() | instants)
     | build_leaves(Exists, fields)
+    | build_leaves(Contains, fields, words | st.sampled_from(["Ä", "k", "AGE", "ss"]))
 )
 filters: st.SearchStrategy[Filter] = st.recursive(
     leaves,

@@ -4,7 +4,7 @@ import conspectus
 
 NAMES = {
     *("CaptionRange", "NewAlert", "NewCaption", "NewEvent", "NewStream"),
-    *("And", "Between", "Budget", "ChatRequest", "ConspectusError", "ContextWindow"),
+    *("And", "Between", "Budget", "ChatRequest", "ConspectusError", "Contains", "ContextWindow"),
     *("Document", "Engine", "Eq", "Exists", "Filter", "Hit", "In", "NewDocument", "NewMessage", "Not", "Or"),
     *(
         "Overlaps",

@@ -33,6 +33,7 @@ from conspectus.model.quarantine import as_given
 from conspectus.model.records import (
     Collection,
     Document,
+    DocumentSort,
     Kind,
     Source,
     Status,
@@ -509,11 +510,17 @@ class AuthorizedReader:
         after: str | None,
         limit: int,
         status: Status | None = None,
+        sort: DocumentSort = "added",
     ) -> tuple[Sequence[Document], str | None]:
         """Return a page of readable documents that match, and the cursor of the next page."""
         allowed = And((Not(QUARANTINED), access.restrict_filter(where)))
         return await self._records.list(
-            access.collection.id, allowed, after=after, limit=limit, status=status
+            access.collection.id,
+            allowed,
+            after=after,
+            limit=limit,
+            status=status,
+            sort=sort,
         )
 
     async def list_by_key(

@@ -312,8 +312,8 @@ def _stdin() -> str:
 
 
 list_documents = Command(
-    "documents:DocumentService.list", "List documents in the order they were added.", _documents_table,
-    only="status limit after", extra=Selection, prepare=_filter_selection, nothing="no documents",
+    "documents:DocumentService.list", "List documents.", _documents_table,
+    only="status sort limit after", extra=Selection, prepare=_filter_selection, nothing="no documents",
 )  # fmt: skip
 list_files = Command(
     "documents:FileService.list", "List files and folders.", arguments={"path": "PATH"},

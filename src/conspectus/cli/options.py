@@ -40,7 +40,8 @@ ProjectPath = Annotated[
     Path | None, typer.Option("--project", help="Folder of a Git project, in place of an agent.")
 ]
 Filter = Annotated[
-    list[str], typer.Option("--filter", help="field=value, occurred=START..END or a JSON filter; repeatable.")
+    list[str],
+    typer.Option("--filter", help="field=value, field~=part, occurred=START..END or JSON; repeatable."),
 ]
 
 

@@ -47,6 +47,7 @@ from conspectus.model.records import (
     Chunk,
     Document,
     DocumentChanges,
+    DocumentSort,
     NewDocument,
     Receipt,
     Source,
@@ -214,17 +215,27 @@ class DocumentService(Service):
         collection: CollectionName = "default",
         filter: DocumentFilter = EVERYTHING,
         status: Annotated[Status | None, "Only documents with this status."] = None,
+        sort: Annotated[
+            DocumentSort, "What documents are sorted by; `-` is from the last.", Example("title")
+        ] = ("added"),
         after: Cursor | None = None,
         limit: PageLimit = 100,
     ) -> Page:
-        """List a page of documents that match, in the order in which they were added; `after` is a cursor.
+        """List a page of documents that match; `after` is the cursor of the page before, in the same order.
 
         `status` keeps those that are `pending`, `embedded`, or in `error` because they could not be embedded.
+        `sort` is when they were added or changed, the title (or else the key), or the number of characters.
+        A document that is not changed meanwhile is on exactly one page.
         """
         require_document_fields(filter)
         access = await self._authorized.collection(collection)
         documents, cursor = await self._authorized.list(
-            access, filter, after=after, limit=limit, status=status
+            access,
+            filter,
+            after=after,
+            limit=limit,
+            status=status,
+            sort=sort,
         )
         return Page(tuple(documents), cursor)
 

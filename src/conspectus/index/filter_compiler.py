@@ -8,12 +8,14 @@ from conspectus.index.filter_terms import NAMES_IN_FACTS, NUMBERS, TEXTS, equals
 from conspectus.model.filter import (
     And,
     Between,
+    Contains,
     Eq,
     Exists,
     Field,
     FieldName,
     Filter,
     In,
+    Leaf,
     Not,
     Or,
     Overlaps,
@@ -56,16 +58,23 @@ class FilterCompiler:
                 return self._join_with_and(map(self.compile, condition.inner))
             case Or():
                 return self._join_with_or(map(self.compile, condition.inner))
-            case Overlaps():
-                return self._overlaps(condition)
-            case Exists():
-                return self._exists(condition.field)
-            case Eq() | In():
-                return self._compile_in(condition.field, operands_of(condition))
-            case Between():
-                return self._compile_between(condition)
             case _:
-                assert_never(condition)
+                return self._compile_leaf(condition)
+
+    def _compile_leaf(self, leaf: Leaf) -> str:
+        match leaf:
+            case Overlaps():
+                return self._overlaps(leaf)
+            case Exists():
+                return self._exists(leaf.field)
+            case Contains():
+                return self.match_part(leaf)
+            case Eq() | In():
+                return self._compile_in(leaf.field, operands_of(leaf))
+            case Between():
+                return self._compile_between(leaf)
+            case _:
+                assert_never(leaf)
 
     def _join_with_and(self, parts: Iterable[str]) -> str:
         return _join_conditions(" and ", [part for part in parts if part != self.every]) or self.every
@@ -142,6 +151,10 @@ class FilterCompiler:
 
     def match_range(self, leaf: Between) -> str:
         """Return the condition: the row has a value at the path within the bounds."""
+        raise NotImplementedError
+
+    def match_part(self, leaf: Contains) -> str:
+        """Return the condition: the row has a text at the path that contains the part."""
         raise NotImplementedError
 
 

@@ -38,6 +38,11 @@ def encode_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+def decode_text(encoded: bytes) -> str:
+    """Return the text of `encode_text`."""
+    return encoded.decode("utf-8", "surrogatepass")
+
+
 def comparable(text: str) -> bytes:
     """Encode a text as filters compare it."""
     return encode_text(compose_accents(text))

@@ -15,6 +15,7 @@ instant without a zone, or a path that starts with the word `metadata`.
 
 {"field": "kind", "eq": "page"}                         {"field": "metadata.lang", "in": ["de", "fr"]}
 {"field": "sequence", "from": 10, "to": 20}             {"field": ["metadata", "a.b"], "exists": true}
+{"field": "title", "contains": "backup"}
 {"overlaps": {"from": "2024-05-01T00:00:00+00:00"}}     {"not": F}   {"and": [F, F]}   {"or": [F, F]}
 
 `from` is included, `to` is not, and either may be missing. Instants are written {"time": "ISO 8601"}.
@@ -32,9 +33,11 @@ from conspectus.model.checks import Checked, How, format_value
 from conspectus.model.filter_operands import (
     MetadataPath,
     compose_accents,
+    fold_text,
     folders_of,
     require_common_type,
     require_comparable,
+    require_containing_field,
     require_field,
     require_path,
 )
@@ -109,6 +112,21 @@ class Between(Comparison):
 
 
 @dataclass(frozen=True, slots=True)
+class Contains(Condition):
+    """`text` is a part of the value, whatever the case: of `title`, `key`, `file`, `folder` or metadata."""
+
+    field: Field
+    text: str
+
+    def __post_init__(self) -> None:
+        """Check the field, and that the text is not empty."""
+        require_field(self.field, FIELDS)
+        Condition.__post_init__(self)
+        require_path(self.field)
+        require_containing_field(self.field, self.text)
+
+
+@dataclass(frozen=True, slots=True)
 class Overlaps(Condition):
     """The event time `occurred` shares an instant with [start, end), where None is open."""
 
@@ -151,11 +169,11 @@ class Or(Condition):
     inner: tuple["Filter", ...] = ()
 
 
-Leaf: TypeAlias = Eq | In | Between | Overlaps | Exists
+Leaf: TypeAlias = Eq | In | Between | Contains | Overlaps | Exists
 Filter: TypeAlias = Leaf | Not | And | Or
 DocumentFilter = Annotated[
     Filter,
-    "Condition on fields and metadata: eq, in, from/to, exists, overlaps, not, and, or.",
+    "Condition on fields and metadata: eq, in, from/to, contains, exists, overlaps, not, and, or.",
 ]
 Row: TypeAlias = Mapping[str, object]
 
@@ -179,7 +197,7 @@ def matches(condition: Filter, row: Row) -> bool:
             return any(matches(part, row) for part in condition.inner)
         case Overlaps():
             return holds(condition, row.get("occurred"))
-        case Eq() | In() | Between() | Exists():
+        case Eq() | In() | Between() | Contains() | Exists():
             return holds(condition, value_at(row, condition.field))
         case _:
             assert_never(condition)
@@ -208,10 +226,10 @@ def holds(leaf: Leaf, value: object) -> bool:
             return isinstance(value, Period) and value.overlaps(leaf.start, leaf.end)
         case _ if isinstance(value, list | tuple):
             return any(holds(leaf, element) for element in value)
-        case Eq():
-            return _equal(value, leaf.value)
-        case In():
-            return _is_among(value, leaf)
+        case Contains():
+            return isinstance(value, str) and fold_text(leaf.text) in fold_text(value)
+        case Eq() | In():
+            return _equal(value, leaf.value) if isinstance(leaf, Eq) else _is_among(value, leaf)
         case Between():
             above = leaf.low is None or _order(value, leaf.low) in {0, 1}
             return above and (leaf.high is None or _order(value, leaf.high) == -1)

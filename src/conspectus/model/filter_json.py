@@ -12,6 +12,7 @@ from conspectus.model.filter import (
     FIELDS,
     And,
     Between,
+    Contains,
     Eq,
     Exists,
     Field,
@@ -76,6 +77,7 @@ def parse_filter(text: str) -> Filter:
     In a pair the value is a JSON scalar where it can be read as one, else a string, and always a string
     where the field is a text. `START..END` of numbers or ISO 8601 times is a range without its end, and
     either may be missing; times are in UTC if they have no zone. `occurred` and `recorded` take times only.
+    `field~=part` selects texts that contain a part.
     """
     if len(text) > MAX_FILTER_LENGTH:
         raise _wrong(f"is longer than {MAX_FILTER_LENGTH} characters")
@@ -132,10 +134,12 @@ class _Reading:
                 return In(field, tuple(map(self.scalar, _list(operators["in"]))))
             case ["exists"] if operators["exists"] is True:
                 return Exists(field)
+            case ["contains"]:
+                return Contains(field, _require_text(operators["contains"]))
             case ["from"] | ["to"] | ["from", "to"]:
                 return Between(field, _optional(operators.get("from")), _optional(operators.get("to")))
             case _:
-                raise _wrong("a field needs one of eq, in, exists (true), from, to")
+                raise _wrong("a field needs one of eq, in, contains, exists (true), from, to")
 
     def scalar(self, value: object) -> Scalar:
         self.count()
@@ -189,6 +193,12 @@ def _scalar(value: object) -> Scalar:
     raise _wrong(f"expected a string, a number, true, false or a time, not {_preview(value)}")
 
 
+def _require_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise _wrong(f"contains takes a text, not {_preview(value)}")
+    return value
+
+
 def _optional(value: object) -> Scalar | None:
     return None if value is None else _scalar(value)
 
@@ -215,7 +225,10 @@ def _pair(text: str) -> Filter:
     name, equals, value = text.partition("=")
     if not equals:
         raise _wrong(f"{_preview(text)} is neither field=value nor a JSON object")
-    field = _field(name.strip())
+    name = name.strip()
+    if name.endswith("~"):
+        return Contains(_field(name[:-1].strip()), value.strip())
+    field = _field(name)
     if field == "occurred":
         start, dots, end = value.partition("..")
         if not dots:
@@ -296,12 +309,14 @@ def _field_to_json(field: Field) -> Json:
     return ".".join((METADATA, *field)) if plain else [METADATA, *field]
 
 
-def _test_to_json(leaf: Eq | In | Between | Exists) -> dict[str, Json]:
+def _test_to_json(leaf: Eq | In | Between | Contains | Exists) -> dict[str, Json]:
     match leaf:
         case Eq():
             return {"eq": _scalar_to_json(leaf.value)}
         case In():
             return {"in": [_scalar_to_json(value) for value in leaf.values]}
+        case Contains():
+            return {"contains": leaf.text}
         case Exists():
             return {"exists": True}
         case Between():

@@ -19,6 +19,8 @@ _TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "recorded": ((datetime,), "a time with a zone"),
 }
 """The types of values that a field may have, and their name; other fields are texts."""
+CONTAINING_FIELDS = ("title", "key", "file", "folder")
+"""The named fields that may be searched for a part of their text."""
 _CHOICES: Mapping[object, tuple[str, ...]] = {"trust": TRUST, "kind": get_args(Kind)}
 """The texts that a field may have, if they are few."""
 
@@ -35,6 +37,11 @@ def compose_accents(text: str) -> str:
         return text
     normalized = unicodedata.normalize("NFC", text)
     return text if normalized.isascii() else normalized
+
+
+def fold_text(text: str) -> str:
+    """Return the text as parts of it are compared: without case, and with composed accents."""
+    return compose_accents(compose_accents(text).casefold())
 
 
 def folders_of(key: str) -> tuple[str, ...] | None:
@@ -80,6 +87,17 @@ def require_comparable(field: str | tuple[str, ...], operand: object) -> None:
         raise InvalidInput(
             "filter", f"{field} is never {format_value(operand)}; it is one of {', '.join(choices)}"
         )
+
+
+def require_containing_field(field: str | tuple[str, ...], text: str) -> None:
+    """Refuse a field whose text is not searched for parts, and an empty part."""
+    if isinstance(field, str) and field not in CONTAINING_FIELDS:
+        names = ", ".join(CONTAINING_FIELDS)
+        raise InvalidInput("filter", f"contains is not for {field}; it is for {names} and metadata")
+    if field == ():
+        raise InvalidInput("filter", "is an empty path; name a key of the metadata")
+    if not text:
+        raise InvalidInput("filter", "contains needs at least one character")
 
 
 def require_common_type(low: object, high: object) -> None:

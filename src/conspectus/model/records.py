@@ -33,6 +33,7 @@ Json: TypeAlias = str | int | float | bool | list["Json"] | dict[str, "Json"] | 
 Metadata: TypeAlias = Mapping[str, Json]
 Kind = Literal["page", "message", "caption", "task", "memory", "event", "version", "quarantined"]
 Status = Literal["pending", "embedded", "error", "unindexable"]
+DocumentSort = Literal["added", "-added", "changed", "-changed", "title", "-title", "size", "-size"]
 Syntax = Literal["plain", "markdown", "rst", "code"]
 ReadBy = Literal["text", "ocr", "speech"]
 """How a text was read: as text, from an image, or from a recording."""

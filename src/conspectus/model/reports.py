@@ -17,7 +17,7 @@ READING: Final = "reading"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Documents in order of recording; `next` is the cursor of the page after this one, if any."""
+    """Documents in order; `next` is the cursor of the page after this one, if any."""
 
     documents: tuple[Document, ...]
     next: str | None

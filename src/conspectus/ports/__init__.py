@@ -30,6 +30,7 @@ from conspectus.model.records import (
     Change,
     Collection,
     Document,
+    DocumentSort,
     EmbeddingSpace,
     Metadata,
     NewDocument,
@@ -257,10 +258,13 @@ class Records(Timelines, Protocol):
         after: str | None = None,
         limit: int = 100,
         status: Status | None = None,
+        sort: DocumentSort = "added",
     ) -> tuple[Sequence[Document], str | None]:
-        """A page of documents that match, in order of recording, and the cursor of the next page.
+        """A page of documents that match, in order, and the cursor of the next page.
 
-        The filter and the status are applied before the limit; `position` does not exist for a document.
+        Equal ones are in the order of their ids, and `-` reverses all. The title, or else the key, sorts by
+        its first 100 code points, without the case of ASCII letters. The filter and the status are applied
+        before the limit; `position` does not exist for a document.
         """
 
     async def list_by_key(

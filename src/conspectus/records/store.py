@@ -9,8 +9,9 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, select
 
+from conspectus.model.filter import Filter
 from conspectus.model.ids import CollectionId, UserId
-from conspectus.model.records import EmbeddingSpace
+from conspectus.model.records import Document, DocumentSort, EmbeddingSpace, Status
 from conspectus.ports import Reader
 from conspectus.records import deletion, erasure
 from conspectus.records.collection_reader import CollectionReader
@@ -142,7 +143,23 @@ class SqlRecords(SqlStore):
     delete_relation = writing(relations.delete_relation, rows=documents)
     fail = writing(embeddings.fail, rows=documents)
     documents = cached_rows(reads.documents_by_id)
-    list = reading(reads.list_documents)
+
+    async def list(
+        self,
+        collection: CollectionId,
+        where: Filter,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        status: Status | None = None,
+        sort: DocumentSort = "added",
+    ) -> tuple[Sequence[Document], str | None]:
+        """Return a page of documents that match, in order, and the cursor of the next page."""
+        listing = reads.DocumentListing(collection, where, status, sort)
+        return await self.transactions.read(
+            lambda connection: reads.list_documents(connection, listing, after=after, limit=limit)
+        )
+
     list_by_key = reading(reads.list_by_key)
     has_statements = cached(relations.has_statements, single=True)
     read_relations = reading(relations.read_relations)

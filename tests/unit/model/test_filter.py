@@ -12,6 +12,7 @@ from conspectus.model.filter import (
     FIELDS,
     And,
     Between,
+    Contains,
     Eq,
     Exists,
     Filter,
@@ -60,6 +61,25 @@ ROW = {
 
 
 @pytest.mark.parametrize(
+    ("part", "title", "is_contained"),
+    [
+        ("BACK", "The backup", True),
+        ("straße", "STRASSE 7", True),
+        ("o\u0308l", "KÖLN", True),
+        ("k", "273 \u212a", True),
+        ("ol", "Köln", False),
+        ("%", "100", False),
+        ("a", None, False),
+    ],
+)
+def test_a_part_of_a_text_is_found_whatever_its_case(
+    part: str, title: str | None, is_contained: bool
+) -> None:
+    assert matches(Contains("title", part), {"title": title}) is is_contained
+    assert matches(Contains(("names",), part), {"metadata": {"names": [1, title]}}) is is_contained
+
+
+@pytest.mark.parametrize(
     ("condition", "expected"),
     [
         (EVERYTHING, True),
@@ -69,6 +89,7 @@ ROW = {
         (Eq("author", "x"), False),
         (Not(Eq("author", "x")), True),
         (Exists("author"), False),
+        (Contains(("text",), "A"), False),
         (Exists(("none",)), False),
         (Exists(("missing", "deeper")), False),
         (Eq(("count",), 1), True),
@@ -160,6 +181,9 @@ def test_a_range_holds_its_low_end_and_not_its_high_one(
         (Eq, [(), "x"], "name a key"),
         (Eq, ["occurred", NOON], "use Overlaps"),
         (Between, ["occurred", NOON], "use Overlaps"),
+        (Contains, ["author", "a"], "contains is not for author; it is for title, key, file, folder"),
+        (Contains, ["title", ""], "at least one character"),
+        (Contains, [(), "a"], "is an empty path"),
         (Eq, ["recorded", "2026-01-05"], "time with a zone"),
         (Between, ["recorded", None, 5], "time with a zone"),
         (Eq, ["recorded", NOON.replace(tzinfo=None)], "must have a zone"),

@@ -14,6 +14,7 @@ from conspectus.model.filter import (
     FIELDS,
     And,
     Between,
+    Contains,
     Eq,
     Exists,
     Filter,
@@ -45,6 +46,7 @@ LEAVES = st.one_of(
     build_leaves(Between, NAMES, st.none() | SCALARS, st.none() | SCALARS),
     build_leaves(Overlaps, st.none() | TIMES, st.none() | TIMES),
     build_leaves(Exists, NAMES),
+    build_leaves(Contains, NAMES, st.text(min_size=1, max_size=3)),
 )
 FILTERS = st.recursive(
     LEAVES,
@@ -114,6 +116,9 @@ def test_any_text_is_a_filter_or_refused(text: str) -> None:
         ("occurred=..2024-05-01T02:00:00+02:00", Overlaps(None, MAY)),
         ("recorded=2024-05-01", Eq("recorded", MAY)),
         ("recorded=2024-05-01..", Between("recorded", MAY)),
+        ("title~=back=up", Contains("title", "back=up")),
+        ("metadata.lang ~= en ", Contains(("lang",), "en")),
+        ('{"field": "file", "contains": "MENU"}', Contains("file", "MENU")),
         ("thread=3", Eq("thread", "3")),
         ('title="3"', Eq("title", "3")),
         ("folder=docs/old", Eq("folder", "docs/old")),

@@ -2,29 +2,31 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from conspectus.deferred import dataclass
 from conspectus.index.filter_compiler import ColumnValue, FilterCompiler, needs_distinct_values
 from conspectus.index.filter_terms import NUMBERS, TEXTS
 from conspectus.index.milvus.facts import ABSENT, MAX_NUMBER, encode_hex, fact_word
-from conspectus.model.filter import Between, Field, FieldName, Filter, holds, leaves
+from conspectus.model.filter import Between, Contains, Field, FieldName, Filter, Leaf, holds, leaves
 
 EVERY, NONE = "version >= 0", "version < 0"
 FieldValues: TypeAlias = Mapping[Field, Sequence[tuple[int, object]]]
 """The distinct values of a field, each with its fact."""
 
 
-def find_fields_in_ranges(condition: Filter) -> set[Field]:
+def _reads_distinct_values(leaf: Leaf) -> TypeGuard[Between | Contains]:
+    return isinstance(leaf, Contains) or (isinstance(leaf, Between) and needs_distinct_values(leaf))
+
+
+def find_enumerated_fields(condition: Filter) -> set[Field]:
     """Return the fields whose distinct values are needed to compile a filter."""
-    return {
-        leaf.field for leaf in leaves(condition) if isinstance(leaf, Between) and needs_distinct_values(leaf)
-    }
+    return {leaf.field for leaf in leaves(condition) if _reads_distinct_values(leaf)}
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler(FilterCompiler):
-    """Compiles filters to Milvus expressions. `distinct_values` holds the fields of `find_fields_in_ranges`.
+    """Compiles filters to Milvus expressions. `distinct_values` holds the fields of `find_enumerated_fields`.
 
     Milvus Lite scans arrays 200 times slower than texts. With `facts_as_text`, facts are one text of
     hexadecimal words that is searched with LIKE.
@@ -59,6 +61,13 @@ class Compiler(FilterCompiler):
 
     def match_range(self, leaf: Between) -> str:
         """Return the condition: the row has a value at the path within the bounds."""
+        return self._has_matching_value(leaf)
+
+    def match_part(self, leaf: Contains) -> str:
+        """Return the condition: the row has a text at the path that contains the part."""
+        return self._has_matching_value(leaf)
+
+    def _has_matching_value(self, leaf: Between | Contains) -> str:
         facts = [number for number, value in self.distinct_values[leaf.field] if holds(leaf, value)]
         return self.match_any_fact(facts) if facts else self.none
 

@@ -15,7 +15,7 @@ from conspectus.index.changes import Range, select_unexplained
 from conspectus.index.filter_terms import compute_signed_checksum
 from conspectus.index.milvus.connection import MAX_RESULTS, MilvusServer, Row, Turn, compile_tenants, tenant
 from conspectus.index.milvus.distinct_values import DistinctValues
-from conspectus.index.milvus.filter_expressions import EVERY, Compiler, either, find_fields_in_ranges
+from conspectus.index.milvus.filter_expressions import EVERY, Compiler, either, find_enumerated_fields
 from conspectus.index.milvus.rows import ROWS, Weights, collection_name, dense, dimension, source_number
 from conspectus.index.milvus.state import MilvusState, Notes
 from conspectus.index.milvus.term_statistics import Block, Terms
@@ -311,7 +311,7 @@ class MilvusReader:
     async def _expression(self, state: MilvusState, where: Filter) -> str:
         """Return the expression of the rows of a version that match the filter."""
         visible = await self._notes.visible(state)
-        distinct_values = await self._distinct.read(state, find_fields_in_ranges(where))
+        distinct_values = await self._distinct.read(state, find_enumerated_fields(where))
         condition = Compiler(distinct_values, state.facts_as_text).compile(where)
         if state.odd:
             odd_chunks = await self._odd_chunks(state, visible)

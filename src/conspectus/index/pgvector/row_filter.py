@@ -39,7 +39,10 @@ class Condition:
         def facts(statement: str, parameters: Mapping[str, Any]) -> list[int]:
             return [fact for (fact,) in cursor.execute(statement, parameters)]
 
-        compiler = Compiler(tables.values, facts)
+        def texts(statement: str, parameters: Mapping[str, Any]) -> list[tuple[int, bytes]]:
+            return [(fact, bytes(text)) for fact, text in cursor.execute(statement, parameters)]
+
+        compiler = Compiler(tables.values, facts, texts)
         return cls(where, compiler.compile(where), compiler.parameters)
 
     @property

@@ -1,6 +1,6 @@
 """Filters of the pgvector index, compiled to SQL."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from decimal import Decimal
@@ -8,12 +8,14 @@ from typing import Any
 
 from conspectus.deferred import dataclass
 from conspectus.index.filter_compiler import ColumnValue, FilterCompiler
-from conspectus.index.filter_terms import TEXTS, comparable, exists
+from conspectus.index.filter_terms import TEXTS, comparable, decode_text, exists
 from conspectus.index.pgvector.facts import LARGEST, NEVER_NULL
 from conspectus.model.filter import (
     Between,
+    Contains,
     FieldName,
     Scalar,
+    holds,
     instant,
 )
 from conspectus.text.times import to_microseconds
@@ -26,7 +28,8 @@ _HASHED = "(held IN ({})) IS TRUE"
 
 @dataclass(slots=True)
 class Compiler(FilterCompiler):
-    """Compiles filters to conditions on rows `r`. `facts_of` runs a statement that selects facts.
+    """Compiles filters to conditions on rows `r`. `facts_of` runs a statement that selects facts, and
+    `texts_of` one that selects facts with their texts.
 
     `values` is the table of distinct values. User input is only ever passed in `parameters`.
     """
@@ -34,6 +37,7 @@ class Compiler(FilterCompiler):
     every, none, largest = "true", "false", LARGEST
     values: str
     facts_of: Callable[[str, Mapping[str, Any]], Sequence[int]]
+    texts_of: Callable[[str, Mapping[str, Any]], Iterable[tuple[int, bytes]]]
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def match_present(self, field: FieldName) -> str:
@@ -73,6 +77,13 @@ class Compiler(FilterCompiler):
             return self.match_any_fact(few) if few else self.none
         condition = f"EXISTS (SELECT FROM unnest(r.facts) AS held WHERE {_HASHED.format(query)})"
         return self._join_with_and([self.match_any_fact([path]), condition])
+
+    def match_part(self, leaf: Contains) -> str:
+        """Return the condition: the row has a text at the path that contains the part."""
+        query = f"SELECT fact, text FROM {self.values} WHERE path = %(path)s AND text IS NOT NULL"
+        texts = self.texts_of(query, {"path": exists(leaf.field)})
+        facts = [fact for fact, text in texts if holds(leaf, decode_text(text))]
+        return self.match_any_fact(facts) if facts else self.none
 
     def _compare_bound(self, sign: str, bound: Scalar) -> str:
         match bound:

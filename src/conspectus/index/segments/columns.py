@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.index.changes import merge_ranges
-from conspectus.index.filter_terms import comparable, encode_text, entries, path_name
+from conspectus.index.filter_terms import comparable, decode_text, encode_text, entries, path_name
 from conspectus.index.segments.kernels import KERNELS
 from conspectus.index.segments.recent_results import RecentResults
 from conspectus.model.filter import (
     And,
     Between,
+    Contains,
     Eq,
     Exists,
     Field,
@@ -166,6 +167,17 @@ class Values:
                 before, after = np.searchsorted(codes, self._texts_between(leaf))
                 mask[:before] = mask[after:] = False
         return mask
+
+    def containing(self, leaf: Contains, codes: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """Return the positions, among sorted codes, of the texts that contain the part of the leaf."""
+        first, end = np.searchsorted(codes, [self._text.first, self._moment.first]).tolist()
+        texts = Strings(*self._packed_texts)
+        positions = [
+            position
+            for position in range(first, end)
+            if holds(leaf, decode_text(texts[int(codes[position]) - self._text.first]))
+        ]
+        return np.array(positions, np.int64)
 
     def _texts_between(self, leaf: Between) -> Codes:
         """Return the codes of the texts within the bounds."""
@@ -409,6 +421,8 @@ class Columns:
                 return self._rows_of_runs([(first, end)])
             case In() if condition.digest:
                 return self._masks_of_sources.get(condition.digest, lambda: self._compare(condition))
+            case Contains():
+                return self._contains(condition)
             case Eq() | In() | Between():
                 return self._compare(condition)
             case _:
@@ -442,6 +456,11 @@ class Columns:
             rows = self._rows[self._starts[first] : self._starts[end]]
             mask[rows[np.repeat(spelled, sizes)]] = True
         return mask
+
+    def _contains(self, leaf: Contains) -> Mask:
+        first, end = self._runs(leaf.field)
+        matching = first + self._values.containing(leaf, self._codes[first:end])
+        return self._rows_of_runs([(run, run + 1) for run in matching.tolist()])
 
     def _rows_of_runs(self, runs: list[tuple[int, int]]) -> Mask:
         mask = np.zeros(len(self._occurred[0]), np.bool_)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     ColumnElement,
     Select,
     String,
@@ -75,6 +76,11 @@ def element_text(member: TableValuedAlias) -> ColumnElement[str]:
     return _TextOf(member.c.value, member.c.type)
 
 
+def is_ascii(text: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the condition that a text has ASCII characters only."""
+    return _IsAscii(text)
+
+
 class _DialectConstruct(FunctionElement[Any]):
     """A template of SQL for each database; `{0}` stands for the first argument."""
 
@@ -102,6 +108,13 @@ class _Pairs(_DialectConstruct):
     inherit_cache = True
     sqlite = "json_each({0})"
     postgresql = "json_array_elements(CAST({0} AS json))"
+
+
+class _IsAscii(_DialectConstruct):
+    type = Boolean()
+    inherit_cache = True
+    sqlite = "(length(CAST({0} AS BLOB)) = length({0}))"
+    postgresql = "(octet_length({0}) = length({0}))"
 
 
 class _First(_DialectConstruct):

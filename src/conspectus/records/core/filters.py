@@ -17,6 +17,7 @@ from conspectus.deferred import dataclass
 from conspectus.model.filter import (
     And,
     Between,
+    Contains,
     Eq,
     Exists,
     Filter,
@@ -28,7 +29,7 @@ from conspectus.model.filter import (
     Scalar,
     instant,
 )
-from conspectus.records.core.dialects import is_storable
+from conspectus.records.core.dialects import is_ascii, is_storable
 from conspectus.records.tables.core import QUARANTINED, documents
 from conspectus.text.times import to_microseconds
 
@@ -57,10 +58,21 @@ _PARTS_OF_KEYS = frozenset({"file", "folder"})
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on `documents` that holds for every match and, if exact, for nothing else."""
+    """A condition on `documents` that holds for every match and, if exact, for nothing else.
+
+    What `certain` selects matches without a look at the document.
+    """
 
     sql: ColumnElement[bool]
     exact: bool
+    inexact_certain: ColumnElement[bool] | None = None
+
+    @property
+    def certain(self) -> ColumnElement[bool]:
+        """The rows that match for certain."""
+        if self.exact:
+            return self.sql
+        return false() if self.inexact_certain is None else self.inexact_certain
 
 
 _MATCHES_NOTHING = Condition(false(), exact=True)
@@ -121,16 +133,26 @@ def _compile_leaf(where: Leaf) -> Condition:
             return _compile_in(where)
         case Between():
             return _compile_between(where)
+        case Contains():
+            return _compile_contains(where)
         case _:
             assert_never(where)
 
 
 def _join_by_and(parts: Sequence[Condition]) -> Condition:
-    return Condition(and_(true(), *(part.sql for part in parts)), all(part.exact for part in parts))
+    return Condition(
+        and_(true(), *(part.sql for part in parts)),
+        all(part.exact for part in parts),
+        and_(true(), *(part.certain for part in parts)),
+    )
 
 
 def _join_by_or(parts: Sequence[Condition]) -> Condition:
-    return Condition(or_(false(), *(part.sql for part in parts)), all(part.exact for part in parts))
+    return Condition(
+        or_(false(), *(part.sql for part in parts)),
+        all(part.exact for part in parts),
+        or_(false(), *(part.certain for part in parts)),
+    )
 
 
 def _compile_exists(where: Exists) -> Condition:
@@ -186,6 +208,28 @@ def _compile_between(where: Between) -> Condition:
     if where.high is not None:
         parts.append(_compare(where.field, where.high, lt))
     return _join_by_and(parts)
+
+
+def _compile_contains(where: Contains) -> Condition:
+    """Narrow by the part of a text; databases ignore the case of ASCII letters only.
+
+    A text with other letters may contain the part in another spelling, so it passes.
+    """
+    if isinstance(where.field, tuple):
+        return _require_in_metadata(where.field)
+    has_text = _has_text(where.field if where.field in _TEXTS else "key")
+    if not _is_comparable(where.text) or len(where.text) > MAX_STRING_LENGTH:
+        return Condition(has_text, exact=False)
+    if where.field not in _TEXTS:
+        column = documents.c.key
+        return Condition(_contains_or_is_unsure(column, where.text), exact=False)
+    column = _TEXTS[where.field]
+    contains = and_(has_text, is_ascii(column), column.icontains(where.text, autoescape=True))
+    return Condition(and_(has_text, _contains_or_is_unsure(column, where.text)), False, contains)
+
+
+def _contains_or_is_unsure(column: Column[Any], part: str) -> ColumnElement[bool]:
+    return or_(column.icontains(part, autoescape=True), not_(is_ascii(column)))
 
 
 def _compare(field: str | tuple[str, ...], bound: Scalar, compare: Compare) -> Condition:

@@ -6,9 +6,57 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, FromClause, Select, tuple_
+from sqlalchemy import ColumnElement, Connection, FromClause, Label, Select, tuple_
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class KeysetOrder:
+    """The order of a list by a key and then the id, and the cursors of its pages.
+
+    A row that stays as it is is on exactly one page, whatever is written between the reads.
+    """
+
+    key: ColumnElement[Any]
+    id: ColumnElement[Any]
+    key_type: type
+    mark: str = ""
+    """Begins its cursors, so that those of other orders are refused; empty for the default order."""
+    descending: bool = False
+
+    @property
+    def labeled_key(self) -> Label[Any]:
+        """The key as a column of the rows, for `cursor_of`."""
+        return self.key.label("sort_key")
+
+    def page(self, query: Select[Any], *, after: str | None) -> Select[Any]:
+        """Return the query in this order, from the row after the cursor. Raises InvalidInput."""
+        if after is not None:
+            position = self._position_of(after)
+            row = tuple_(self.key, self.id)
+            query = query.where(row < position if self.descending else row > position)
+        return self.sort(query)
+
+    def sort(self, query: Select[Any]) -> Select[Any]:
+        """Return the query in this order."""
+        columns = (self.key, self.id)
+        return query.order_by(*(column.desc() if self.descending else column for column in columns))
+
+    def cursor_of(self, row: Any) -> str:
+        """Return the cursor of what follows a row that was read with `labeled_key`."""
+        if not self.mark:
+            return to_cursor(row.sort_key, row.id)
+        return to_cursor(self.mark, row.sort_key, row.id)
+
+    def _position_of(self, cursor: str) -> tuple[Any, ...]:
+        if not self.mark:
+            return tuple(from_cursor(cursor, (self.key_type, str)))
+        mark, *position = from_cursor(cursor, (str, self.key_type, str))
+        if mark != self.mark:
+            raise InvalidInput("after", "is the cursor of a list in another order")
+        return tuple(position)
 
 
 def newest_page(
@@ -30,7 +78,7 @@ def newest_page(
 
 def to_cursor(*position: int | str) -> str:
     """Return the position of the last row of a page as the cursor of the next page."""
-    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
+    return base64.urlsafe_b64encode(json.dumps(position, ensure_ascii=False).encode()).decode()
 
 
 def from_cursor(cursor: str, *forms: tuple[type, ...]) -> list[Any]:

@@ -1,6 +1,6 @@
 """Reads of documents and their texts."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -8,21 +8,24 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Select,
     and_,
     bindparam,
+    case,
     func,
+    not_,
     select,
     true,
-    tuple_,
 )
 
+from conspectus.deferred import dataclass
 from conspectus.errors import InvalidInput, NotFound, RecordsDamaged
 from conspectus.model.filter import Filter, document_row, matches
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
-from conspectus.model.records import Document, Status
+from conspectus.model.records import Document, DocumentSort, Status
 from conspectus.records.core.collections import state
-from conspectus.records.core.filters import compile_filter
-from conspectus.records.core.pages import from_cursor, to_cursor
+from conspectus.records.core.filters import Condition, compile_filter
+from conspectus.records.core.pages import KeysetOrder
 from conspectus.records.core.rows import (
     DOCUMENT_COLUMNS,
     to_document,
@@ -32,6 +35,19 @@ from conspectus.records.tables.core import chunks, documents
 from conspectus.text.hashing import content_hash
 
 PAGE_ROWS = 500
+
+SORTED_LETTERS = 100
+"""As many letters of a title are compared, so that a cursor stays short."""
+_TITLE_OR_KEY = func.lower(
+    func.substr(case((documents.c.title != "", documents.c.title), else_=documents.c.key), 1, SORTED_LETTERS)
+)
+"""What a document is called in a list. Databases ignore the case of ASCII letters only."""
+_SORT_KEYS: Mapping[str, tuple[ColumnElement[Any], type]] = {
+    "added": (documents.c.recorded, int),
+    "changed": (documents.c.updated, int),
+    "title": (_TITLE_OR_KEY, str),
+    "size": (documents.c.characters, int),
+}
 
 _BY_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(IDS))
 _WITH_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id == bindparam("id"))
@@ -59,26 +75,46 @@ def documents_by_number(connection: Connection, numbers: Iterable[int]) -> dict[
     return {document.number: document for document in map(to_document, rows)}
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentListing:
+    """Which documents of a collection are listed, and in which order."""
+
+    collection: CollectionId
+    where: Filter
+    status: Status | None = None
+    sort: DocumentSort = "added"
+
+    @property
+    def order(self) -> KeysetOrder:
+        """The order of the rows. That in which documents were added is the default."""
+        key, key_type = _SORT_KEYS[self.sort.removeprefix("-")]
+        mark = "" if self.sort == "added" else self.sort
+        return KeysetOrder(key, documents.c.id, key_type, mark, descending=self.sort.startswith("-"))
+
+    @property
+    def condition(self) -> Condition:
+        """The compiled filter."""
+        return compile_filter(self.where)
+
+    def restrict(self, query: Select[Any]) -> Select[Any]:
+        """Return a query for rows that the compiled filter lets pass."""
+        return query.where(
+            documents.c.collection == self.collection, self.condition.sql, _has_status(self.status)
+        )
+
+
 def list_documents(
-    connection: Connection,
-    collection: CollectionId,
-    where: Filter,
-    *,
-    after: str | None = None,
-    limit: int = 100,
-    status: Status | None = None,
+    connection: Connection, listing: DocumentListing, *, after: str | None, limit: int
 ) -> tuple[list[Document], str | None]:
     if limit < 1:
         raise InvalidInput("limit", "must be at least 1")
-    state(connection, collection)
-    matching_rows = _read_matching(
-        connection, collection, where=where, after=after, page=min(limit + 1, PAGE_ROWS), status=status
-    )
+    state(connection, listing.collection)
+    matching_rows = _read_matching(connection, listing, after=after, page=min(limit + 1, PAGE_ROWS))
     page: list[Document] = []
     last_row: Any = None
     for row, document in matching_rows:
         if len(page) == limit:
-            return page, to_cursor(last_row.recorded, last_row.id)
+            return page, listing.order.cursor_of(last_row)
         page.append(document)
         last_row = row
     return page, None
@@ -97,16 +133,14 @@ def count_documents(
     connection: Connection, collection: CollectionId, where: Filter, *, status: Status | None = None
 ) -> int:
     state(connection, collection)
-    condition = compile_filter(where)
-    if not condition.exact:
-        matching_rows = _read_matching(
-            connection, collection, where=where, after=None, page=PAGE_ROWS, status=status
-        )
-        return sum(1 for _ in matching_rows)
-    count = select(func.count()).select_from(documents)
-    query = count.where(documents.c.collection == collection, condition.sql, _has_status(status))
+    listing = DocumentListing(collection, where, status)
+    condition = listing.condition
+    query = listing.restrict(select(func.count()).select_from(documents)).where(condition.certain)
     total: int = connection.execute(query).scalar_one()
-    return total
+    if condition.exact:
+        return total
+    uncertain = _read_matching(connection, listing, not_(condition.certain), after=None, page=PAGE_ROWS)
+    return total + sum(1 for _ in uncertain)
 
 
 def text_of(connection: Connection, document: DocumentId) -> str:
@@ -156,28 +190,29 @@ def _has_status(status: Status | None) -> ColumnElement[bool]:
 
 def _read_matching(
     connection: Connection,
-    collection: CollectionId,
+    listing: DocumentListing,
+    restriction: ColumnElement[bool] | None = None,
     *,
-    where: Filter,
     after: str | None,
     page: int,
-    status: Status | None,
-) -> Iterator[tuple[Sequence[Any], Document]]:
-    """Yield every matching document in recording order, reading `page` rows at first and then more."""
-    condition = compile_filter(where)
-    position = None if after is None else tuple(from_cursor(after, (int, str)))
-    query = select(*DOCUMENT_COLUMNS).where(
-        documents.c.collection == collection, condition.sql, _has_status(status)
-    )
-    key = (documents.c.recorded, documents.c.id)
+) -> Iterator[tuple[Any, Document]]:
+    """Yield every matching document in order, reading `page` rows at first and then more."""
+    condition, order = listing.condition, listing.order
+    columns = select(*DOCUMENT_COLUMNS, order.labeled_key)
+    # Only the order in which they were added has an index. For others, numbers are sorted in place of rows.
+    query = listing.restrict(select(documents.c.number) if order.mark else columns)
+    if restriction is not None:
+        query = query.where(restriction)
     while True:
-        following = query if position is None else query.where(tuple_(*key) > position)
-        rows = connection.execute(following.order_by(*key).limit(page)).all()
+        page_query = order.page(query, after=after).limit(page)
+        if order.mark:
+            page_query = order.sort(columns.where(documents.c.number.in_(page_query.correlate(None))))
+        rows = connection.execute(page_query).all()
         for row in rows:
             document = to_document(row)
-            if condition.exact or matches(where, document_row(document)):
+            if condition.exact or matches(listing.where, document_row(document)):
                 yield row, document
         if len(rows) < page:
             return
         page = PAGE_ROWS
-        position = (rows[-1].recorded, rows[-1].id)
+        after = order.cursor_of(rows[-1])
