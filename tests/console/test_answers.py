@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,18 +26,27 @@ def model() -> Iterator[ChatServer]:
         yield server
 
 
-@pytest.fixture
-def talking(tmp_path: Path, model: ChatServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+@contextmanager
+def running_recorded_site(folder: Path, model: ChatServer) -> Iterator[Site]:
     """A server with two passages, which asks the model and keeps what it answers."""
     texts = {"backups": "The backup runs every night at two.", "lunch": "Lunch is at noon, after the backup."}
-    with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+    with conspectus.open(folder, settings=SETTINGS) as engine:
         documents = [conspectus.NewDocument(text, title=key.title(), key=key) for key, text in texts.items()]
         engine.add(documents, collection="wiki")
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("CONSPECTUS_CHAT_MODEL", "openai:small")
-    monkeypatch.setenv("CONSPECTUS_CHAT_BASE_URL", model.url)
-    monkeypatch.setenv("CONSPECTUS_ANSWER_RECORDS", "all")
-    with running_site(tmp_path, "--no-auth") as site:
+    variables = {
+        "OPENAI_API_KEY": KEY,
+        "CONSPECTUS_CHAT_MODEL": "openai:small",
+        "CONSPECTUS_CHAT_BASE_URL": model.url,
+        "CONSPECTUS_ANSWER_RECORDS": "all",
+    }
+    with running_site(folder, "--no-auth", **variables) as site:
+        yield site
+
+
+@pytest.fixture
+def talking(tmp_path: Path, model: ChatServer) -> Iterator[Site]:
+    """The server of the model."""
+    with running_recorded_site(tmp_path, model) as site:
         yield site
 
 

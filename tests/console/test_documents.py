@@ -327,7 +327,7 @@ def test_what_needs_you_leads_to_the_documents_that_failed(visit: Opened, tmp_pa
         heading = page.get_by_role("heading", level=1)
         expect(heading).to_have_text("1 failed document in 1 source of notes")
         expect(page.locator(".document-row")).to_have_text([re.compile(f"{POISON}.*failed")])
-        page.get_by_label("Only those that failed").uncheck()
+        page.get_by_label("State", exact=True).select_option("")
         expect(heading).to_have_text("3 documents in 1 source of notes")
         assert violations(page) == []
 
@@ -391,3 +391,58 @@ def test_it_is_accessible_at_any_width(visit: Opened, unchanged_notes: Site, nar
     page.locator(".passage-row").first.click()
     assert violations(page) == []
     assert not scrolls_sideways(page)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Ten thousand documents with titles, some of them hostile, in two sources."""
+    folder = tmp_path_factory.mktemp("library")
+    with conspectus.open(folder, settings=conspectus.Settings(embedder="none")) as engine:
+        pages = [
+            conspectus.NewDocument("A page.", title=f"Page {number:05}", key=f"pages/{number:05}.md")
+            for number in range(9_996)
+        ]
+        engine.add(pages, collection="library", source="pages")
+        hostile = [
+            "<img src=x onerror=alert(1)> backup",
+            "\u202egnp.exe backup",
+            "backup " * 60,
+            "Ärger mit BACKUP",
+        ]
+        engine.add(
+            [
+                conspectus.NewDocument("B" * 50, title=title, key=f"{at}.md")
+                for at, title in enumerate(hostile)
+            ],
+            collection="library",
+            source="notes",
+        )
+    with running_site(folder, "--no-auth") as site:
+        yield site
+
+
+@pytest.mark.parametrize("narrow", WIDTHS)
+def test_documents_are_searched_sorted_and_filtered(visit: Opened, library: Site, narrow: bool) -> None:
+    page = visit(library, "/documents?collection=library", narrow=narrow)
+    rows = page.get_by_role("list", name="Documents").get_by_role("listitem")
+    expect(page.get_by_role("heading", level=1)).to_have_text("10,000 documents in 2 sources of library")
+    page.get_by_label("Search titles, keys and file names").fill("BackUp")
+    expect(page.get_by_role("heading", level=1)).to_have_text("4 matching documents in 2 sources of library")
+    expect(rows).to_have_count(4)
+    expect(page).to_have_url(re.compile("words=BackUp"))
+    assert violations(page) == []
+    assert not scrolls_sideways(page)
+    page.get_by_label("Sort by").select_option("title")
+    expect(rows.first).to_contain_text("<img src=x onerror=alert(1)> backup")
+    page.reload()
+    expect(rows.first).to_contain_text("<img src=x onerror=alert(1)> backup")
+    page.get_by_role("button", name="Remove the filter “BackUp”").click()
+    page.get_by_label("Sort by").select_option("-title")
+    expect(rows.first).to_contain_text("Ärger mit BACKUP")
+    page.get_by_label("Search titles, keys and file names").fill("pages/0999")
+    expect(rows).to_have_count(6)
+    expect(rows.first).to_contain_text("Page 09995")
+    page.get_by_label("Time").select_option("1")
+    page.get_by_label("Type").select_option("application/pdf")
+    expect(page.get_by_text("No document matches")).to_be_visible()
+    assert violations(page) == []

@@ -99,7 +99,8 @@ def test_both_windows_of_a_question_are_side_by_side(visit: Opened, empty: Site,
         expect(page.get_by_text(f"{path.stem}: counted on the rendered window")).to_be_visible()
     page.get_by_role("button", name="Question 1: gained").click()
     expect(page.get_by_role("heading", name="<b>what</b>?")).to_be_visible()
-    expect(page.get_by_role("list", name="Evidence")).to_contain_text("not in beforein after")
+    evidence = page.get_by_role("list", name="Evidence")
+    expect(evidence).to_contain_text("not in beforein after")
     after = page.get_by_role("region", name="Window of after")
     expect(after).to_contain_text("One 😀 two. X")
     expect(after.locator("mark")).to_have_text("One ")
@@ -134,6 +135,17 @@ def test_a_question_set_is_run_and_compared(visit: Opened, changeable: Site, tmp
     expect(page.get_by_text("words in default: counted on the rendered window")).to_be_visible()
     page.get_by_role("button", name=re.compile("^Question 1: ")).click()
     expect(page.get_by_role("list", name="Evidence")).to_contain_text(texts[documents[0].id][:20])
+    assert violations(page) == []
+    question_set.get_by_label("Other settings").fill('{"max_tokens": 5}')
+    question_set.get_by_role("button", name="Run").click()
+    expect(question_set.get_by_role("alert")).to_contain_text("The run itself sets max_tokens")
+    question_set.get_by_label("Other settings").fill('{"min_similarity": 1}')
+    question_set.get_by_role("button", name="Run").click()
+    runs = page.get_by_role("region", name="Runs").get_by_role("row")
+    expect(runs).to_have_count(4)
+    expect(runs.nth(3)).to_contain_text(re.compile("min_similarity 1 in default.* ms"))
+    runs.nth(1).get_by_role("button", name="Compare with").click()
+    expect(page.get_by_text("Compared with words and meaning in default")).to_be_visible()
     assert violations(page) == []
 
 

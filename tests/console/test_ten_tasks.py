@@ -10,6 +10,8 @@ from playwright.sync_api import FilePayload, Locator, Page, expect
 from conspectus.model.access import Principal
 from conspectus.sync import connect
 from tests.console.conftest import Opened, Site
+from tests.console.test_answers import running_recorded_site
+from tests.console.test_chat import running_chat_server
 
 MAX_STEPS = 4
 
@@ -169,3 +171,20 @@ def test_a_wrong_memory_is_corrected(visit: Opened, changeable: Site) -> None:
         steps.click(page.get_by_role("button", name="Save"))
         statements = page.locator(".memory-row > .memory-text")
         expect(statements.filter(has_text="I take the tram at 8:30.")).to_be_visible()
+
+
+def test_why_a_chat_cited_a_wrong_passage(visit: Opened, tmp_path: Path) -> None:
+    with running_chat_server() as model, running_recorded_site(tmp_path, model) as site:
+        page = visit(site, "/")
+        with counted_steps(page) as steps:
+            steps.open_screen("Chat")
+            steps.submit(page.get_by_label("Message"), "When does the backup run?")
+            steps.click(page.get_by_role("link", name="Answer record"))
+            given = page.get_by_role("region", name="Text of the window")
+            expect(given.locator("mark")).to_contain_text("The backup runs every night at two.")
+            candidates = page.get_by_role("list", name="Candidates").get_by_role("listitem")
+            expect(candidates).to_contain_text(
+                [re.compile("^1.*Backups.*[0-9]"), re.compile("^2.*Lunch.*[0-9]")]
+            )
+            steps.click(page.get_by_role("region", name="The answer").get_by_role("link", name="[1] Backups"))
+            expect(page.locator("mark")).to_have_text("The backup runs every night at two.")

@@ -1,5 +1,17 @@
 /** Lists that take several requests. */
 import { api, Problem, type Schemas } from "./client";
+import { person } from "../session";
+import { ListCache } from "./list-cache";
+
+const MS_OF_LIFE = 5_000;
+const cache = new ListCache(MS_OF_LIFE);
+
+/** The collections that the person may read, as they were some seconds ago at most. */
+export const readCollections = (): Promise<Schemas["Collection"][]> =>
+  cache.read(`collections of ${person.value?.id ?? ""}`, () => api.listCollections());
+
+/** Forgets what was read, because something was changed. */
+export const forgetLists = (): void => cache.forget();
 
 export interface Rows<T> {
   rows: T[];
@@ -28,7 +40,8 @@ export async function inCollections<T>(
   signal: AbortSignal,
   read: (collection: string) => Promise<readonly T[]>,
 ): Promise<T[]> {
-  const collections = await api.listCollections({}, { signal });
+  const collections = await readCollections();
+  signal.throwIfAborted();
   return (await Promise.all(collections.map((collection) => read(collection.name)))).flat();
 }
 

@@ -1,5 +1,6 @@
 /** The state of a screen in the query of its address, so that every view can be shared and reloaded. */
 import { useLocation, useSearch } from "wouter-preact";
+import { readFields, writeFields, type FieldSet, type Values } from "./address-fields";
 
 export type Fields = Record<string, string | undefined>;
 
@@ -20,4 +21,10 @@ export function useFields(): [URLSearchParams, (changes: Fields) => void] {
     go(query === "" ? path : `${path}?${query}`, { replace: !isStep });
   };
   return [search, change];
+}
+
+/** The declared fields of the address with their types, and a function that changes some; undefined is the default. */
+export function useAddress<S extends FieldSet>(fields: S): [Values<S>, (changes: Partial<Values<S>>) => void] {
+  const [search, change] = useFields();
+  return [readFields(fields, search), (changes) => change(writeFields(fields, changes))];
 }

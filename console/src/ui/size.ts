@@ -14,3 +14,17 @@ export function useSize(element: { current: HTMLElement | null }) {
   }, []);
   return size;
 }
+
+const NARROW = "(max-width: 820px)";
+
+/** Whether the window is as narrow as a phone, also when that changes. */
+export function useIsNarrow(): boolean {
+  const [isNarrow, set] = useState(() => matchMedia(NARROW).matches);
+  useLayoutEffect(() => {
+    const query = matchMedia(NARROW);
+    const change = () => set(query.matches);
+    query.addEventListener("change", change);
+    return () => query.removeEventListener("change", change);
+  }, []);
+  return isNarrow;
+}

@@ -3,6 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import type { Arguments } from "@conspectus/client";
 import { api, type Schemas } from "../../api/client";
+import { readCollections } from "../../api/lists";
 import { useFields } from "../../ui/address";
 import { Segmented } from "../../ui/controls";
 import { counted, sliceLetters, wholeNumber } from "../../ui/format";
@@ -36,7 +37,7 @@ export default function Chat() {
   const options = useLoad(async (signal) => {
     const [models, collections] = await Promise.all([
       api.models({}, { signal }),
-      api.listCollections({}, { signal }),
+      readCollections(),
     ]);
     return { model: models.data[0]?.id, collections: collections.map((collection) => collection.name) };
   }, []);

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
-import { ifAllowed } from "../../api/lists";
+import { ifAllowed, readCollections } from "../../api/lists";
 import { Failure } from "../../ui/action";
 import { useFields } from "../../ui/address";
 import { counted, instant, wholeNumber } from "../../ui/format";
@@ -39,7 +39,7 @@ async function read(id: string, signal: AbortSignal): Promise<Read> {
     api.getDocument({ document: id }, { signal }),
     api.getText({ document: id }, { signal }),
     api.listChunks({ document: id }, { signal }),
-    api.listCollections({}, { signal }),
+    readCollections(),
     api.listDocumentRelations({ document: id }, { signal }),
   ]);
   const source = await api.getSource({ source: document.source }, { signal });

@@ -1,31 +1,38 @@
 /** Collections, sources, documents, and the passages of a document on the text that they come from. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Link, useLocation } from "wouter-preact";
+import { useEffect, useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
-import { usualOf } from "../../api/lists";
+import { forgetLists, readCollections, usualOf } from "../../api/lists";
 import { Failure, useAction } from "../../ui/action";
-import { useFields } from "../../ui/address";
+import { useAddress } from "../../ui/address";
+import { textField } from "../../ui/address-fields";
 import { Dialog } from "../../ui/controls";
-import { counted, day, wholeNumber } from "../../ui/format";
-import { asProblem, Show, State, useLoad } from "../../ui/load";
-import { pathOf } from "../../ui/location";
+import { counted, wholeNumber } from "../../ui/format";
+import { Show, State, useLoad } from "../../ui/load";
 import { DeleteDialog } from "../../ui/receipt";
 import { useMay } from "../../ui/may";
-import { Virtual } from "../../ui/virtual";
 import { Add } from "./add";
 import { Connections } from "./connections";
-import { countDocuments, only } from "./count";
 import { DocumentView } from "./document";
+import { DocumentList, useDocuments } from "./list";
+import { restrictionsOf, SELECTION, type Selection } from "./selection";
+import { SelectionBar } from "./selection-bar";
 import "./documents.css";
 
-type Document = Schemas["Document"];
 type Source = Schemas["Source"];
-type Page = Schemas["Page"];
-type Status = "error" | "unindexable" | undefined;
 
-const statusOf = (text: string | null): Status => (text === "error" || text === "unindexable" ? text : undefined);
+const FIELDS = { collection: textField(), ...SELECTION };
+/** The selection of another collection: all of it. The order stays. */
+const UNRESTRICTED = { source: "", words: "", status: "", media: "", days: 0 } as const;
 
-const PAGE = 500;
+function headingOf(name: string, selection: Selection, documents: number, sources: number): string {
+  const place = `${counted(sources, "source")} of ${name}`;
+  if (selection.status === "error" || selection.status === "unindexable") {
+    return `${counted(documents, "failed document")} in ${place}`;
+  }
+  const isRestricted = restrictionsOf(selection).length > 0;
+  return `${counted(documents, isRestricted ? "matching document" : "document")} in ${place}`;
+}
 
 export default function Documents() {
   const [path] = useLocation();
@@ -34,17 +41,22 @@ export default function Documents() {
 }
 
 function Overview() {
-  const [fields, setFields] = useFields();
-  const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
+  const [fields, setFields] = useAddress(FIELDS);
+  const collections = useLoad(readCollections, []);
+  const { collection: requested, ...selection } = fields;
+  const reload = () => {
+    forgetLists();
+    collections.reload();
+  };
   return (
     <Show of={collections} what="the collections">
       {(collectionList) => {
-        const collection = fields.get("collection") ?? usualOf(collectionList.map((collection) => collection.name));
+        const collection = requested || usualOf(collectionList.map((collection) => collection.name));
         if (collection === undefined) {
           return (
             <State title="Nothing is stored yet">
               <p class="sub">This screen shows collections, their sources and documents. Create the first collection:</p>
-              <Create onCreated={() => collections.reload()} />
+              <Create onCreated={reload} />
               <p class="sub">
                 Or add a folder with <code class="mono">conspectus add FOLDER</code>
               </p>
@@ -56,12 +68,10 @@ function Overview() {
             key={collection}
             name={collection}
             names={collectionList.map((collection) => collection.name)}
-            source={fields.get("source") ?? ""}
-            status={statusOf(fields.get("status"))}
-            onStatus={(status) => setFields({ status })}
-            onCollection={(name) => setFields({ collection: name, source: undefined, status: undefined })}
-            onCollections={collections.reload}
-            onSource={(source) => setFields({ source })}
+            selection={selection}
+            onSelect={setFields}
+            onCollection={(name) => setFields({ ...UNRESTRICTED, collection: name ?? "" })}
+            onCollections={reload}
           />
         );
       }}
@@ -100,27 +110,22 @@ function Create({ onCreated }: { onCreated: (name: string) => void }) {
 function Collection({
   name,
   names,
-  source,
+  selection,
+  onSelect,
   onCollection,
   onCollections,
-  onSource,
-  status,
-  onStatus,
 }: {
   name: string;
   names: readonly string[];
-  /** The id of the chosen source, or nothing. */
-  source: string;
+  selection: Selection;
+  onSelect: (changes: Partial<Selection>) => void;
   onCollection: (name: string | undefined) => void;
   /** Reads the collections again. */
   onCollections: () => void;
-  onSource: (id: string) => void;
-  /** Whether only documents are shown that could not be embedded. */
-  status: Status;
-  onStatus: (status: Status) => void;
 }) {
+  const { source } = selection;
   const sources = useLoad((signal) => api.listSources({ collection: name }, { signal }), [name]);
-  const documents = usePages(name, source, status);
+  const documents = useDocuments(name, selection);
   const [adding, add] = useState(false);
   const [deleting, remove] = useState(false);
   const [creating, create] = useState(false);
@@ -142,7 +147,7 @@ function Collection({
           <h1>
             {documents.count === undefined || sources.data === undefined
               ? name
-              : `${counted(documents.count, status === undefined ? "document" : "failed document")} in ${counted(sources.data.length, "source")} of ${name}`}
+              : headingOf(name, selection, documents.count, sources.data.length)}
           </h1>
         </div>
         <div class="cluster">
@@ -175,21 +180,15 @@ function Collection({
       <Show of={sources} what="the sources">
         {(sourceList) => (
           <>
-            <SourceChips sources={sourceList} selectedSource={source} onChoose={onSource} />
-            <label class="small only-failed">
-              <input
-                type="checkbox"
-                checked={status !== undefined}
-                onChange={(event) => onStatus(event.currentTarget.checked ? "error" : undefined)}
-              />{" "}
-              Only those that failed
-            </label>
+            <SourceChips sources={sourceList} selectedSource={source} onChoose={(id) => onSelect({ source: id })} />
+            <SelectionBar selection={selection} onSelect={onSelect} />
             <Show of={documents} what="the documents">
               {(rows) => (
-                <Rows
+                <DocumentList
                   rows={rows}
                   sources={new Map(sourceList.map((source) => [source.id, source.name]))}
                   documents={documents}
+                  isRestricted={restrictionsOf(selection).length > 0}
                 />
               )}
             </Show>
@@ -233,7 +232,7 @@ function Collection({
           onClose={(deleted) => {
             remove(false);
             if (!deleted) return;
-            onSource("");
+            onSelect({ source: "" });
             reload();
           }}
         />
@@ -268,88 +267,5 @@ function SourceChips({
         </button>
       ))}
     </div>
-  );
-}
-
-function page(collection: string, source: string, status: Status, after: string | null, signal?: AbortSignal) {
-  const filter = only(source);
-  const query = { limit: PAGE, after, status, filter: filter === undefined ? null : [JSON.stringify(filter)] };
-  return api.listDocuments({ collection, ...query }, { signal });
-}
-
-/** The first page of the documents and their number; `more` adds the next page to those that are there. */
-function usePages(collection: string, source: string, status: Status) {
-  const selection = [collection, source, status];
-  const first = useLoad((signal) => page(collection, source, status, null, signal), selection);
-  const count = useLoad((signal) => countDocuments(collection, source, { status, signal }), selection);
-  const [later, add] = useState<{ to: Page | undefined; pages: readonly Page[] }>({ to: undefined, pages: [] });
-  const [error, fail] = useState("");
-  const requested = useRef<string | null>(null);
-  const pages = first.data === undefined ? [] : [first.data, ...(later.to === first.data ? later.pages : [])];
-  const next = pages.at(-1)?.next ?? null;
-  const more = async () => {
-    if (next === null || requested.current === next || first.busy) return;
-    requested.current = next;
-    try {
-      const nextPage = await page(collection, source, status, next);
-      add((before) => ({ to: first.data, pages: [...(before.to === first.data ? before.pages : []), nextPage] }));
-      fail("");
-    } catch (problem) {
-      fail(asProblem(problem).message);
-    }
-    requested.current = null;
-  };
-  const rows = useMemo(() => pages.flatMap((page) => page.documents), [first.data, pages.length]);
-  const reload = () => {
-    first.reload();
-    count.reload();
-  };
-  const data = first.data === undefined ? undefined : rows;
-  return { ...first, data, reload, count: count.data, more: () => void more(), unread: next !== null, failure: error };
-}
-
-function Rows({
-  rows,
-  sources,
-  documents,
-}: {
-  rows: readonly Document[];
-  sources: ReadonlyMap<string, string>;
-  documents: ReturnType<typeof usePages>;
-}) {
-  if (rows.length === 0) return <p class="sub">There are no documents here.</p>;
-  return (
-    <>
-      <Virtual rows={rows} height={innerWidth <= 820 ? 84 : 52} label="Documents" onEnd={documents.more}>
-        {(document) => (
-          <Link class="document-row" href={pathOf({ document: document.id })}>
-            <span class="title">
-              <b class="ellipsis">{document.title || document.key}</b>
-              <span class="tiny dim ellipsis block-line">
-                {document.trust === "untrusted" && <span class="tag">untrusted</span>} {sources.get(document.source)} / {document.key}
-              </span>
-            </span>
-            <span class="small dim">{document.kind}</span>
-            <span class={statusOf(document.status) === undefined ? "small dim" : "tag bad"}>
-              {document.status === "error" ? "failed" : document.status}
-            </span>
-            <span class="small num">{counted(document.chunks, "passage")}</span>
-            <span class="small num dim">{counted(document.characters, "character")}</span>
-            <span class="small num dim">{day(document.updated)}</span>
-          </Link>
-        )}
-      </Virtual>
-      <Failure text={documents.failure} />
-      {documents.unread && (
-        <p class="cluster after">
-          <button class="btn" type="button" onClick={documents.more}>
-            Load more
-          </button>
-          <span class="small dim">
-            The first {wholeNumber(rows.length)} of {wholeNumber(documents.count ?? rows.length)}; scrolling loads more
-          </span>
-        </p>
-      )}
-    </>
   );
 }

@@ -9,17 +9,24 @@ import { Cells } from "./cells";
 import { Curve } from "./curve";
 import { isSet, readSet, type QuestionSet } from "./question-set";
 import { compare, curveOf, groupsOf, readReport, type Compared, type Report } from "./report";
+import { RunsTable, type Pair } from "./runs-table";
 import { SetPanel } from "./set-panel";
 import { storedSet } from "./stored-questions";
 import "./evaluation.css";
 
-const MAX_REPORTS = 2;
+const MAX_REPORTS = 20;
 
 export default function Evaluation() {
   const [reports, setReports] = useState<Report[]>([]);
+  const [pair, setPair] = useState<Pair>({ tested: 0, other: undefined });
   const [set, chooseSet] = useState<QuestionSet | undefined>(storedSet);
   const { act, failure } = useAction();
-  const add = (read: readonly Report[]) => setReports((before) => [...before, ...read].slice(-MAX_REPORTS));
+  // The newest run is looked at, and compared with the one before.
+  const add = (read: readonly Report[]) => {
+    const all = [...reports, ...read].slice(-MAX_REPORTS);
+    setReports(all);
+    setPair({ tested: Math.max(all.length - 1, 0), other: all.length > 1 ? all.length - 2 : undefined });
+  };
   const open = (files: readonly File[]) =>
     act(
       async () => {
@@ -31,9 +38,15 @@ export default function Evaluation() {
         if (sets.length > 0) chooseSet(sets.at(-1));
       },
     );
+  const tested = reports[pair.tested];
   return (
     <>
-      {reports.length === 0 ? <Intro /> : <Runs key={reports.map((report) => report.name).join("/")} reports={reports} />}
+      {tested === undefined ? (
+        <Intro />
+      ) : (
+        <Comparison key={`${reports.length} ${pair.tested} ${pair.other}`} tested={tested} other={reports[pair.other ?? -1]} />
+      )}
+      {reports.length > 1 && <RunsTable reports={reports} pair={pair} onPair={setPair} />}
       {set !== undefined && (
         <SetPanel
           key={set.name}
@@ -79,9 +92,8 @@ function Intro() {
   );
 }
 
-/** The last report is the one under test; the one before it is what it is compared with. */
-function Runs({ reports }: { reports: readonly Report[] }) {
-  const [tested, other] = [reports.at(-1) as Report, reports.length > 1 ? reports[0] : undefined];
+/** The run under test, beside another one that it is compared with. */
+function Comparison({ tested, other }: { tested: Report; other: Report | undefined }) {
   const groups = groupsOf(tested);
   const [group, setGroup] = useState(groups[0] ?? "");
   const curve = curveOf(tested, group);

@@ -1,5 +1,6 @@
 /** Question sets, as `conspectus eval init` writes them, and their runs on a collection of this server. */
 import { api, type Schemas } from "../../api/client";
+import { readPages } from "../../api/lists";
 import { isCovered, type Asked, type Place, type Report, type Span } from "./report";
 
 export interface Question {
@@ -19,6 +20,23 @@ export interface RunSettings {
   collection: string;
   retrievers: "both" | "keyword" | "vector";
   profile: "default" | "multiplicative";
+  /** Other fields of a request for a context window. */
+  options: Record<string, unknown>;
+}
+
+/** The settings of a JSON object. Throws Error with a reason that can be shown. */
+export function parseOptions(text: string): Record<string, unknown> {
+  if (text.trim() === "") return {};
+  let options: unknown;
+  try {
+    options = JSON.parse(text);
+  } catch {
+    throw new Error(`Other settings are not JSON. Write an object, such as {"rerank": true}.`);
+  }
+  if (!isRow(options)) throw new Error(`Other settings must be an object, such as {"rerank": true}.`);
+  const fixed = ["query", "collection", "max_tokens"].find((name) => name in options);
+  if (fixed !== undefined) throw new Error(`The run itself sets ${fixed}; leave it out of the other settings.`);
+  return options;
 }
 
 export const BUDGETS = [128, 256, 512, 1024] as const;
@@ -27,6 +45,7 @@ const KIND = "questions";
 const AT_ONCE = 4;
 const PAGE = 1000;
 const TEXTS = 100;
+const NAMES = 100;
 
 export const isSet = (file: File): boolean => file.name.endsWith(".jsonl");
 
@@ -56,7 +75,7 @@ function questionOf(row: unknown): Question[] {
   const { id, text, doc } = row;
   const evidence = row["spans"].flatMap((span: unknown): Place[] => {
     if (!isRow(span)) return [];
-    const key = doc ?? span["doc"];
+    const key = doc ?? span["doc"] ?? span["document"];
     const { start, end } = span;
     return typeof key === "string" && typeof start === "number" && typeof end === "number" ? [{ key, start, end }] : [];
   });
@@ -77,44 +96,73 @@ export async function run(
   progress: (done: number) => void,
   signal: AbortSignal,
 ): Promise<{ report: Report; missing: number }> {
+  const documents = await findEvidence(set, settings.collection, signal);
+  const resolved = { ...set, questions: set.questions.map((question) => withKeys(question, documents)) };
   const passagesByQuestion = new Map<string, ReadonlyMap<number, readonly Cited[]>>();
-  const waiting = [...set.questions];
+  const waiting = [...resolved.questions];
+  const cost = { windows: 0, tokens: 0, milliseconds: 0 };
+  const started = performance.now();
   const work = async () => {
     for (let question = waiting.shift(); question !== undefined; question = waiting.shift()) {
       const windows = new Map<number, readonly Cited[]>();
-      for (const budget of BUDGETS) windows.set(budget, await cited(question, settings, budget, signal));
+      for (const budget of BUDGETS) {
+        const { citations, tokens } = await ask(question, settings, budget, signal);
+        windows.set(budget, citations.map(({ key, document, start, end }) => ({ key, document, start, end })));
+        cost.windows += 1;
+        cost.tokens += tokens;
+      }
       passagesByQuestion.set(question.id, windows);
       progress(passagesByQuestion.size);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
-  const ids = await idsOf(set, settings.collection, signal);
-  const keys = new Set(set.questions.flatMap((question) => question.evidence.map((span) => span.key)));
+  cost.milliseconds = performance.now() - started;
+  const ids = new Map(documents.map(({ id, key }) => [key, id]));
+  const keys = new Set(resolved.questions.flatMap((question) => question.evidence.map((span) => span.key)));
   const texts = await textsOf([...ids.values(), ...documentsOf(passagesByQuestion)], signal);
-  const answers = askedOf(set, passagesByQuestion, ids, texts);
-  const report = { name, measures: measuresOf(set, passagesByQuestion), asked: new Map([[KIND, answers]]) };
-  return { report, missing: keys.size - ids.size };
+  const answers = askedOf(resolved, passagesByQuestion, ids, texts);
+  const report = { name, measures: measuresOf(resolved, passagesByQuestion), asked: new Map([[KIND, answers]]), cost };
+  return { report, missing: [...keys].filter((key) => !ids.has(key)).length };
 }
 
-async function cited(question: Question, settings: RunSettings, budget: number, signal: AbortSignal): Promise<Cited[]> {
-  const { collection, retrievers, profile } = settings;
-  const body: Schemas["ContextBody"] = { query: question.query, collection, max_tokens: budget };
+async function ask(
+  question: Question,
+  settings: RunSettings,
+  budget: number,
+  signal: AbortSignal,
+): Promise<Schemas["ContextWindow"]> {
+  const { collection, retrievers, profile, options } = settings;
+  const body: Schemas["ContextBody"] = { ...options, query: question.query, collection, max_tokens: budget };
   if (retrievers !== "both") body.retrievers = [retrievers];
-  if (profile !== "default") body.query_context = { profile };
-  const { citations } = await api.context(body, { signal });
-  return citations.map(({ key, document, start, end }) => ({ key, document, start, end }));
+  if (profile !== "default") body.query_context = { ...body.query_context, profile };
+  return api.context(body, { signal });
 }
 
-/** The ids of the documents that have evidence, by key. */
-async function idsOf(set: QuestionSet, collection: string, signal: AbortSignal): Promise<Map<string, string>> {
-  const keys = new Set(set.questions.flatMap((question) => question.evidence.map((span) => span.key)));
-  const ids = new Map<string, string>();
-  for (let after: string | null = null, more = true; more; more = after !== null && ids.size < keys.size) {
-    const page: Schemas["Page"] = await api.listDocuments({ collection, limit: PAGE, after }, { signal });
-    for (const document of page.documents) if (keys.has(document.key)) ids.set(document.key, document.id);
-    after = page.next;
+interface EvidenceDocument {
+  id: string;
+  key: string;
+}
+
+/** The documents that have evidence, which a set names by key or by id. */
+async function findEvidence(set: QuestionSet, collection: string, signal: AbortSignal): Promise<EvidenceDocument[]> {
+  const names = [...new Set(set.questions.flatMap((question) => question.evidence.map((span) => span.key)))];
+  const documents: EvidenceDocument[] = [];
+  for (let at = 0; at < names.length; at += NAMES) {
+    const some = names.slice(at, at + NAMES);
+    const filter = [JSON.stringify({ or: ["key", "document"].map((field) => ({ field, in: some })) })];
+    const { rows } = await readPages(Infinity, PAGE, async (limit, after) => {
+      const page = await api.listDocuments({ collection, filter, limit, after }, { signal });
+      return { rows: page.documents, next: page.next };
+    });
+    documents.push(...rows);
   }
-  return ids;
+  return documents;
+}
+
+/** A question whose evidence names each document by its key. */
+function withKeys(question: Question, documents: readonly EvidenceDocument[]): Question {
+  const keys = new Map(documents.map(({ id, key }) => [id, key]));
+  return { ...question, evidence: question.evidence.map((span) => ({ ...span, key: keys.get(span.key) ?? span.key })) };
 }
 
 const documentsOf = (passagesByQuestion: ReadonlyMap<string, ReadonlyMap<number, readonly Cited[]>>): string[] =>

@@ -26,8 +26,32 @@ export interface Asked {
 export interface Report {
   name: string;
   measures: Measures;
+  /** What the windows cost, where the run was made here. */
+  cost?: Cost | undefined;
   /** Questions by kind and id, where the run kept its windows. */
   asked: ReadonlyMap<string, ReadonlyMap<string, Asked>>;
+}
+
+export interface Cost {
+  windows: number;
+  /** Tokens of all windows. */
+  tokens: number;
+  /** From the first question to the last answer. */
+  milliseconds: number;
+}
+
+/** A mean in percent with its 95 % interval. */
+export interface Estimate {
+  mean: number;
+  low: number;
+  high: number;
+}
+
+/** The mean share of questions, with the interval of a bootstrap. */
+export function estimateOf(shares: ReadonlyMap<string, number>): Estimate {
+  const points = [...shares.values()].map((share) => 100 * share);
+  const means = resampledMeans(points);
+  return { mean: mean(points), low: percentile(means, 2.5), high: percentile(means, 97.5) };
 }
 
 export interface Compared {

@@ -1,12 +1,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api } from "../../api/client";
-import { usualOf } from "../../api/lists";
+import { readCollections, usualOf } from "../../api/lists";
 import { Failure, useAction } from "../../ui/action";
 import { SegmentedField } from "../../ui/controls";
 import { counted, wholeNumber } from "../../ui/format";
 import { Show, State, useLoad } from "../../ui/load";
 import { Virtual } from "../../ui/virtual";
-import { BUDGETS, run, type QuestionSet, type RunSettings } from "./question-set";
+import { BUDGETS, parseOptions, run, type QuestionSet, type RunSettings } from "./question-set";
 import type { Report } from "./report";
 
 const RETRIEVERS = [
@@ -31,7 +30,7 @@ export function SetPanel({
   names: readonly string[];
   onRun: (report: Report) => void;
 }) {
-  const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
+  const collections = useLoad(readCollections, []);
   const evidence = set.questions.reduce((sum, question) => sum + question.evidence.length, 0);
   return (
     <section class="panel question-set" aria-label="Question set">
@@ -77,7 +76,9 @@ function RunForm({
     collection: usualOf(collections) ?? "",
     retrievers: "both",
     profile: "default",
+    options: {},
   });
+  const [options, writeOptions] = useState("");
   const [done, tell] = useState(0);
   const [missing, miss] = useState(0);
   const { act, busy, failure } = useAction();
@@ -88,7 +89,10 @@ function RunForm({
     abort.current = new AbortController();
     const { signal } = abort.current;
     act(
-      () => run(set, settings, nameOf(settings, names), tell, signal),
+      async () => {
+        const complete = { ...settings, options: parseOptions(options) };
+        return run(set, complete, nameOf(complete, names), tell, signal);
+      },
       ({ report, missing: absent }) => {
         miss(absent);
         onRun(report);
@@ -127,6 +131,15 @@ function RunForm({
         value={settings.profile}
         onChange={(profile) => change({ ...settings, profile })}
       />
+      <label class="set-options">
+        <span class="label">Other settings of /context, as JSON</span>
+        <input
+          class="field"
+          placeholder='{"rerank": true, "min_similarity": 0.3}'
+          value={options}
+          onInput={(event) => writeOptions(event.currentTarget.value)}
+        />
+      </label>
       {busy ? (
         <button class="btn" type="button" onClick={() => abort.current?.abort(new Error("Stopped."))}>
           Stop
@@ -149,7 +162,7 @@ function RunForm({
           <span class="small dim">
             {missing > 0
               ? `${counted(missing, "document")} of the evidence ${missing === 1 ? "is" : "are"} not in ${settings.collection}.`
-              : `Windows of ${BUDGETS.map(wholeNumber).join(", ")} tokens. The last two runs are compared.`}
+              : `Windows of ${BUDGETS.map(wholeNumber).join(", ")} tokens. Any two runs can be compared.`}
           </span>
         )}
       </div>
@@ -158,9 +171,10 @@ function RunForm({
 }
 
 /** What a run was made with; a number tells apart those that were made with the same. */
-function nameOf({ collection, retrievers, profile }: RunSettings, names: readonly string[]): string {
+function nameOf({ collection, retrievers, profile, options }: RunSettings, names: readonly string[]): string {
   const retrieverName = RETRIEVERS.find(([retriever]) => retriever === retrievers)?.[1].toLowerCase() ?? "";
-  const name = `${retrieverName}${profile === "default" ? "" : ", product"} in ${collection}`;
+  const others = Object.entries(options).map(([option, value]) => `, ${option} ${JSON.stringify(value)}`);
+  const name = `${retrieverName}${profile === "default" ? "" : ", product"}${others.join("")} in ${collection}`;
   const same = names.filter((other) => other.replace(/ \d+$/, "") === name).length;
   return same === 0 ? name : `${name} ${same + 1}`;
 }

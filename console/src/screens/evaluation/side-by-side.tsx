@@ -1,6 +1,7 @@
 import { counted, wholeNumber } from "../../ui/format";
 import { Glyph } from "../../window/status";
 import type { Run } from "./cells";
+import { reasonOf } from "./reason";
 import { isCovered, overlaps, type Asked, type Span } from "./report";
 
 /** A question in both runs: its evidence, and its two windows, with what only one of them has marked. */
@@ -73,11 +74,20 @@ function Evidence({
   windows: readonly [readonly Span[], readonly Span[]];
   names: readonly [Run, Run];
 }) {
+  const named = [
+    { name: names[0].report.name, passages: windows[0] },
+    { name: names[1].report.name, passages: windows[1] },
+  ] as const;
   return (
     <ul class="list after" aria-label="Evidence">
       {questionRun.evidence.map((evidenceSpan) => (
         <li key={`${evidenceSpan.key}/${evidenceSpan.start}`} class="evidence-row">
-          <span class="text small">{evidenceSpan.text}</span>
+          <span>
+            <span class="text small">{evidenceSpan.text}</span>
+            <span class="small dim block-line">
+              {reasonOf(evidenceSpan, named[1], named[0]) || reasonOf(evidenceSpan, named[0], named[1])}
+            </span>
+          </span>
           <span class="evidence-marks">
             {windows.map((window, at) => {
               const inside = isCovered(evidenceSpan, window);

@@ -1,5 +1,5 @@
 import { api, type Schemas } from "../../api/client";
-import { ifAllowed } from "../../api/lists";
+import { ifAllowed, readCollections } from "../../api/lists";
 import { counted, instant } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
 
@@ -24,7 +24,7 @@ export function Audit() {
   const loaded = useLoad(async (signal) => {
     const { entries } = await api.listAudit({ limit: NEWEST }, { signal });
     const users = await ifAllowed(api.listUsers({}, { signal }));
-    const collections = await api.listCollections({}, { signal });
+    const collections = await readCollections();
     return {
       entries,
       users: new Map(users.map((user) => [user.id, user.name])),

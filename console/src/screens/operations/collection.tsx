@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { api } from "../../api/client";
-import { usualOf } from "../../api/lists";
+import { readCollections, usualOf } from "../../api/lists";
 import { person } from "../../session";
 import { useFields } from "../../ui/address";
 import { Show, State, useLoad } from "../../ui/load";
@@ -8,7 +8,7 @@ import { Show, State, useLoad } from "../../ui/load";
 /** What belongs to one collection, which is chosen above it and stands in the address. */
 export function OfCollection({ children }: { children: (collection: string) => ComponentChildren }) {
   const [fields, setFields] = useFields();
-  const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
+  const collections = useLoad(readCollections, []);
   return (
     <Show of={collections} what="the collections">
       {(collections) => {

@@ -2,7 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { api } from "../../api/client";
-import { usualOf } from "../../api/lists";
+import { readCollections, usualOf } from "../../api/lists";
 import { useFields, type Fields } from "../../ui/address";
 import { Segmented } from "../../ui/controls";
 import { counted, milliseconds, percent } from "../../ui/format";
@@ -25,7 +25,7 @@ import { Why } from "./why";
 
 export default function Playground() {
   const [fields, setFields] = useFields();
-  const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
+  const collections = useLoad(readCollections, []);
   const requested = settingsOf(fields);
   const names = collections.data?.map((collection) => collection.name) ?? [];
   const settings = { ...requested, collection: requested.collection || (usualOf(names) ?? "") };

@@ -1,16 +1,11 @@
-import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../../api/client";
+import { DocumentPicker } from "../../ui/document-picker";
 import { counted, score, wholeNumber } from "../../ui/format";
-import { useKeys } from "../../ui/keys";
 import { useLoad } from "../../ui/load";
+import { labelsOf, type NamedDocument } from "../../ui/naming";
 import { isIn, type Entry, type Window } from "../../window/anatomy";
 import { StatusLabel } from "../../window/status";
 import { bodyOf, type Settings } from "./settings";
-
-interface Named {
-  id: string;
-  name: string;
-}
 
 /** Why a document is not in the window: what stopped it, by how much, and what would let it in. */
 export function Why({
@@ -27,61 +22,36 @@ export function Why({
   onDocument: (id: string) => void;
   onBudget: (tokens: number) => void;
 }) {
-  const input = useRef<HTMLInputElement>(null);
-  const [typed, type] = useState("");
-  const [isWanted, setWanted] = useState(false);
-  useKeys({ w: () => input.current?.focus() });
-  const documents = useLoad((signal) => (isWanted ? findDocuments(settings.collection, signal) : undefined), [
-    settings.collection,
-    isWanted,
-  ]);
-  const choices = mergeChoices(missingDocuments(window), documents.data ?? []);
-  const name = choices.find((choice) => choice.id === document)?.name ?? document;
-  useEffect(() => type(name), [document]);
-  useEffect(() => {
-    // Names arrive while a person writes: what is written stays.
-    if (globalThis.document.activeElement !== input.current) type(name);
-  }, [documents.data]);
-  const choose = (text: string) => {
-    const match = choices.find((choice) => choice.name === text || choice.id === text);
-    onDocument(match?.id ?? text.trim());
-  };
+  const nearest = missingDocuments(window);
+  const labels = labelsOf(nearest);
   return (
     <section class="panel why-panel" aria-label="Why is a document not in the window?">
       <div>
         <h2>
           <label for="why">Why isn’t … here?</label>
         </h2>
-        <input
-          ref={input}
+        <DocumentPicker
           id="why"
-          class="field"
-          list="documents"
-          placeholder="Name or id of a document"
-          value={typed}
-          onFocus={() => setWanted(true)}
-          onInput={(event) => type(event.currentTarget.value)}
-          onChange={(event) => choose(event.currentTarget.value)}
+          collection={settings.collection}
+          document={document}
+          nearest={nearest}
+          shortcut="w"
+          onDocument={onDocument}
         />
-        <datalist id="documents">
-          {choices.map((choice) => (
-            <option key={choice.id} value={choice.name} />
-          ))}
-        </datalist>
         <div class="chips">
-          {missingDocuments(window)
-            .slice(0, 4)
-            .map((choice) => (
-              <button
-                key={choice.id}
-                class="chip"
-                type="button"
-                aria-pressed={choice.id === document}
-                onClick={() => onDocument(choice.id)}
-              >
-                <span class="ellipsis">{choice.name}</span>
-              </button>
-            ))}
+          {nearest.slice(0, 4).map((choice) => (
+            <button
+              key={choice.id}
+              class="chip"
+              type="button"
+              aria-pressed={choice.id === document}
+              onClick={() => onDocument(choice.id)}
+            >
+              <span class="ellipsis">
+                <bdi>{labels.get(choice.id)}</bdi>
+              </span>
+            </button>
+          ))}
         </div>
       </div>
       {document === "" ? (
@@ -200,20 +170,11 @@ function Strip({ trace, documentEntries }: { trace: readonly Entry[]; documentEn
 const sentence = (reason: string): string => `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
 
 /** The documents that came nearest without being in the window. */
-function missingDocuments(window: Window): Named[] {
+function missingDocuments(window: Window): NamedDocument[] {
   const present = new Set(window.trace.filter(isIn).map((entry) => entry.document));
-  const choicesById = new Map<string, Named>();
-  for (const entry of window.trace) {
-    if (!present.has(entry.document)) choicesById.set(entry.document, { id: entry.document, name: entry.key || entry.title });
+  const choicesById = new Map<string, NamedDocument>();
+  for (const { document: id, title, key } of window.trace) {
+    if (!present.has(id)) choicesById.set(id, { id, title, key });
   }
   return [...choicesById.values()];
-}
-
-async function findDocuments(collection: string, signal: AbortSignal): Promise<Named[]> {
-  const page = await api.listDocuments({ collection, limit: 1000 }, { signal });
-  return page.documents.map((document) => ({ id: document.id, name: document.key || document.title }));
-}
-
-function mergeChoices(first: readonly Named[], second: readonly Named[]): Named[] {
-  return [...new Map([...first, ...second].map((choice) => [choice.id, choice])).values()];
 }

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
-import { ifAllowed, usualOf } from "../../api/lists";
+import { ifAllowed, readCollections, usualOf } from "../../api/lists";
 import { person } from "../../session";
 import { useFields, type Fields } from "../../ui/address";
 import { counted, wholeNumber } from "../../ui/format";
@@ -19,7 +19,7 @@ type Explained = Schemas["ExplanationAs"];
 export default function SeeAs() {
   const [fields, setFields] = useFields();
   const options = useLoad(async (signal) => {
-    const collections = await api.listCollections({}, { signal });
+    const collections = await readCollections();
     return { collections: collections.map((collection) => collection.name), users: await userNames(signal) };
   }, []);
   const [query, user] = [fields.get("query") ?? "", fields.get("user") ?? ""];
