@@ -75,6 +75,7 @@ types: $(PACKAGES) $(CLIENT)
 	nice -n 19 $(BIN)/mypy
 	$(NPM) clients/typescript run --silent check
 	$(NPM) console run --silent check
+	$(NPM) console run --silent test
 	MYPYPATH=benchmarks nice -n 19 $(BIN)/mypy benchmarks/*.py
 	MYPYPATH=benchmarks nice -n 19 $(BIN)/mypy scripts
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { labelsOf, nameOf } from "../src/ui/naming.ts";
+import { isId, labelsOf, nameOf } from "../src/ui/naming.ts";
 
 test("a name is the title, or else the first words, or else the key", () => {
   assert.equal(nameOf({ title: "Keys", text: "The keys", key: "k.md" }), "Keys");
@@ -20,4 +20,11 @@ test("two documents never have one label", () => {
   const labels = [...labelsOf(documents).values()];
   assert.deepEqual(labels, ["Minutes (a.md)", "Minutes (b.md) (2)", "Minutes (b.md) (3)", "Fees"]);
   assert.equal(new Set(labels).size, documents.length);
+});
+
+test("only what can be the id of a document is one", () => {
+  assert.ok(isId("b6782c74-e0bd-55d0-9797-faf76010f231"));
+  for (const text of ["meetings", "b6782c74-e0bd-45d0-9797-faf76010f231", " b6782c74-e0bd-55d0-9797-faf76010f231"]) {
+    assert.ok(!isId(text), text);
+  }
 });

@@ -430,6 +430,7 @@ def test_documents_are_searched_sorted_and_filtered(visit: Opened, library: Site
     expect(page.get_by_role("heading", level=1)).to_have_text("4 matching documents in 2 sources of library")
     expect(rows).to_have_count(4)
     expect(page).to_have_url(re.compile("words=BackUp"))
+    page.get_by_role("heading", level=1).click()
     assert violations(page) == []
     assert not scrolls_sideways(page)
     page.get_by_label("Sort by").select_option("title")
@@ -438,11 +439,12 @@ def test_documents_are_searched_sorted_and_filtered(visit: Opened, library: Site
     expect(rows.first).to_contain_text("<img src=x onerror=alert(1)> backup")
     page.get_by_role("button", name="Remove the filter “BackUp”").click()
     page.get_by_label("Sort by").select_option("-title")
-    expect(rows.first).to_contain_text("Ärger mit BACKUP")
+    expect(rows.first).to_contain_text("gnp.exe backup")
     page.get_by_label("Search titles, keys and file names").fill("pages/0999")
     expect(rows).to_have_count(6)
     expect(rows.first).to_contain_text("Page 09995")
     page.get_by_label("Time").select_option("1")
     page.get_by_label("Type").select_option("application/pdf")
     expect(page.get_by_text("No document matches")).to_be_visible()
+    page.get_by_role("heading", level=1).click()
     assert violations(page) == []

@@ -101,6 +101,7 @@ def test_both_windows_of_a_question_are_side_by_side(visit: Opened, empty: Site,
     expect(page.get_by_role("heading", name="<b>what</b>?")).to_be_visible()
     evidence = page.get_by_role("list", name="Evidence")
     expect(evidence).to_contain_text("not in beforein after")
+    expect(evidence).to_contain_text(re.compile("before has .*; in after it is passage 1 of"))
     after = page.get_by_role("region", name="Window of after")
     expect(after).to_contain_text("One 😀 two. X")
     expect(after.locator("mark")).to_have_text("One ")

@@ -180,8 +180,8 @@ def test_why_a_chat_cited_a_wrong_passage(visit: Opened, tmp_path: Path) -> None
             steps.open_screen("Chat")
             steps.submit(page.get_by_label("Message"), "When does the backup run?")
             steps.click(page.get_by_role("link", name="Answer record"))
-            given = page.get_by_role("region", name="Text of the window")
-            expect(given.locator("mark")).to_contain_text("The backup runs every night at two.")
+            window = page.get_by_role("region", name="Text of the window")
+            expect(window.locator("mark")).to_contain_text("The backup runs every night at two.")
             candidates = page.get_by_role("list", name="Candidates").get_by_role("listitem")
             expect(candidates).to_contain_text(
                 [re.compile("^1.*Backups.*[0-9]"), re.compile("^2.*Lunch.*[0-9]")]

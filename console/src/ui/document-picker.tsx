@@ -5,7 +5,7 @@ import { useAction } from "./action";
 import { useKeys } from "./keys";
 import { useLoad } from "./load";
 import { Name } from "./name";
-import { labelsOf, nameOf, type NamedDocument } from "./naming";
+import { isId, labelsOf, nameOf, type NamedDocument } from "./naming";
 
 const MS_OF_PAUSE = 250;
 const MAX_CHOICES = 20;
@@ -109,11 +109,12 @@ async function findByPart(collection: string, words: string, signal?: AbortSigna
 
 /** The documents with exactly this id, title, key or file name. */
 async function findByName(collection: string, name: string, signal?: AbortSignal): Promise<NamedDocument[]> {
-  const names = ["document", "title", "key", "file"].map((field) => ({ field, eq: name }));
-  return find(collection, { or: names }, signal);
+  const fields = isId(name) ? ["document"] : ["title", "key", "file"];
+  return find(collection, { or: fields.map((field) => ({ field, eq: name })) }, signal);
 }
 
 async function find(collection: string, filter: object, signal?: AbortSignal): Promise<NamedDocument[]> {
   const query = { collection, filter: [JSON.stringify(filter)], limit: MAX_CHOICES, sort: "title" as const };
-  return (await api.listDocuments(query, { signal })).documents;
+  const { documents } = await api.listDocuments(query, { signal });
+  return documents.map(({ id, title, key, author }) => ({ id, title, key, author }));
 }

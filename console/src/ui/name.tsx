@@ -5,7 +5,7 @@ import { nameOf, type Named } from "./naming";
 /** Two lines: the name with its author, and below it the source with the key. Directions of writing stay inside. */
 export function Name({ document, children }: { document: Named; children?: ComponentChildren }) {
   const { author, source = "", key } = document;
-  const place = source === "" ? key : `${source} / ${key}`;
+  const location = source === "" ? key : `${source} / ${key}`;
   return (
     <span class="name">
       <b class="ellipsis block-line">
@@ -17,7 +17,7 @@ export function Name({ document, children }: { document: Named; children?: Compo
         )}
       </b>
       <span class="tiny dim ellipsis block-line">
-        {children} <bdi>{place}</bdi>
+        {children} <bdi>{location}</bdi>
       </span>
     </span>
   );

@@ -20,6 +20,11 @@ export function nameOf({ title, text = "", key }: Pick<Named, "title" | "key" | 
   return words.length > MAX_WORDS ? `${words.slice(0, MAX_WORDS).join(" ")} …` : words.join(" ");
 }
 
+const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** Whether a text can be the id of a document; a filter refuses other texts as ids. */
+export const isId = (text: string): boolean => ID.test(text);
+
 export interface NamedDocument extends Named {
   id: string;
 }

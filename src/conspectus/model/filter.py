@@ -277,7 +277,7 @@ def document_row(document: Document, position: int | None = None) -> Row:
 def require_ids(condition: Filter) -> None:
     """Refuse a name where only an id can match. Raises InvalidInput."""
     for leaf in leaves(condition):
-        if not isinstance(leaf, Overlaps | Exists) and leaf.field in _ID_FIELDS:
+        if not isinstance(leaf, Overlaps | Exists | Contains) and leaf.field in _ID_FIELDS:
             for operand in operands_of(leaf):
                 _require_id(leaf.field, operand)
 

@@ -26,12 +26,12 @@ const FIELDS = { collection: textField(), ...SELECTION };
 const UNRESTRICTED = { source: "", words: "", status: "", media: "", days: 0 } as const;
 
 function headingOf(name: string, selection: Selection, documents: number, sources: number): string {
-  const place = `${counted(sources, "source")} of ${name}`;
+  const sourceCount = `${counted(sources, "source")} of ${name}`;
   if (selection.status === "error" || selection.status === "unindexable") {
-    return `${counted(documents, "failed document")} in ${place}`;
+    return `${counted(documents, "failed document")} in ${sourceCount}`;
   }
   const isRestricted = restrictionsOf(selection).length > 0;
-  return `${counted(documents, isRestricted ? "matching document" : "document")} in ${place}`;
+  return `${counted(documents, isRestricted ? "matching document" : "document")} in ${sourceCount}`;
 }
 
 export default function Documents() {

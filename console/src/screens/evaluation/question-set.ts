@@ -1,6 +1,7 @@
 /** Question sets, as `conspectus eval init` writes them, and their runs on a collection of this server. */
 import { api, type Schemas } from "../../api/client";
 import { readPages } from "../../api/lists";
+import { isId } from "../../ui/naming";
 import { isCovered, type Asked, type Place, type Report, type Span } from "./report";
 
 export interface Question {
@@ -149,7 +150,8 @@ async function findEvidence(set: QuestionSet, collection: string, signal: AbortS
   const documents: EvidenceDocument[] = [];
   for (let at = 0; at < names.length; at += NAMES) {
     const some = names.slice(at, at + NAMES);
-    const filter = [JSON.stringify({ or: ["key", "document"].map((field) => ({ field, in: some })) })];
+    const conditions = [{ field: "key", in: some }, { field: "document", in: some.filter(isId) }];
+    const filter = [JSON.stringify({ or: conditions })];
     const { rows } = await readPages(Infinity, PAGE, async (limit, after) => {
       const page = await api.listDocuments({ collection, filter, limit, after }, { signal });
       return { rows: page.documents, next: page.next };

@@ -81,11 +81,11 @@ function RunRow({
       <td class="num">{cost === undefined ? "–" : wholeNumber(Math.round(cost.tokens / Math.max(cost.windows, 1)))}</td>
       <td class="num">{cost === undefined ? "–" : milliseconds(cost.milliseconds)}</td>
       <td class="cluster">
-        <button class="btn compact" type="button" aria-pressed={role === "tested"} aria-label={`Look at ${report.name}`} onClick={onTest}>
+        <button class="chip" type="button" aria-pressed={role === "tested"} aria-label={`Look at ${report.name}`} onClick={onTest}>
           look at
         </button>
         <button
-          class="btn compact"
+          class="chip"
           type="button"
           aria-pressed={role === "other"}
           aria-label={`Compare with ${report.name}`}

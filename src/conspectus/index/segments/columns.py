@@ -26,6 +26,7 @@ from conspectus.model.filter import (
     FieldName,
     Filter,
     In,
+    Leaf,
     Not,
     Or,
     Overlaps,
@@ -414,19 +415,24 @@ class Columns:
                 return self._match_all(condition)
             case Or():
                 return ~self._match_all(And(tuple(Not(part) for part in condition.inner)))
-            case Overlaps():
-                return self._overlaps(condition)
-            case Exists():
-                first, end = self._runs(condition.field)
-                return self._rows_of_runs([(first, end)])
-            case In() if condition.digest:
-                return self._masks_of_sources.get(condition.digest, lambda: self._compare(condition))
-            case Contains():
-                return self._contains(condition)
-            case Eq() | In() | Between():
-                return self._compare(condition)
             case _:
-                assert_never(condition)
+                return self._mask_of_leaf(condition)
+
+    def _mask_of_leaf(self, leaf: Leaf) -> Mask:
+        match leaf:
+            case Overlaps():
+                return self._overlaps(leaf)
+            case Exists():
+                first, end = self._runs(leaf.field)
+                return self._rows_of_runs([(first, end)])
+            case Contains():
+                return self._contains(leaf)
+            case In() if leaf.digest:
+                return self._masks_of_sources.get(leaf.digest, lambda: self._compare(leaf))
+            case Eq() | In() | Between():
+                return self._compare(leaf)
+            case _:
+                assert_never(leaf)
 
     def _match_all(self, condition: And) -> Mask:
         mask = np.ones(len(self._occurred[0]), np.bool_)
