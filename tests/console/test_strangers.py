@@ -21,7 +21,7 @@ SCREENS = {
     "/operations": "no collection that you may read",
     "/operations?part=people": "1 API key",
     "/operations?part=grants&collection=default": "no collection that you may see|Nothing here",
-    "/operations?part=audit": "no collection that you may read",
+    "/operations?part=audit": "Nothing here that you may see",
     "/evaluation": "See how much of the evidence",
 }
 """Addresses, and what they say to a person without any role."""
