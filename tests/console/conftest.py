@@ -4,20 +4,18 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 import conspectus
-from tests.support.forked import forked
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"]
 AXE = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
 BUILT = ROOT / "src" / "conspectus" / "web" / "console" / "index.html"
 SLOWEST = 30_000
@@ -37,20 +35,39 @@ class Site:
     key: str | None
 
 
+def read_site(printed: TextIO) -> Site:
+    """The site of a server, which it prints as one JSON object in several lines."""
+    lines = ""
+    for line in printed:
+        lines += line
+        with suppress(ValueError):
+            opened = json.loads(lines)
+            return Site(opened["address"], opened.get("key"))
+    raise AssertionError("the server ended")
+
+
 @contextmanager
 def running_site(folder: Path, *options: str, **variables: str) -> Iterator[Site]:
     """A server of the store in `folder` that runs for the block, with these variables of the environment."""
     usual = {"CONSPECTUS_LOG_LEVEL": "critical", "CONSPECTUS_PATH": str(folder)}
     environment = {**os.environ, **usual, **variables}
-    with forked(["serve", "--port", "0", "--json", *options], environment) as printed:
-        lines, opened = "", None
-        while opened is None:
-            line = printed.readline()
-            assert line, "the server ended"
-            lines += line
-            with suppress(ValueError):
-                opened = json.loads(lines)
-        yield Site(opened["address"], opened.get("key"))
+    command = ["conspectus", "serve", "--port", "0", "--json", *options]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield read_site(server.stdout)
+        finally:
+            server.terminate()
+            server.communicate()
+    assert server.returncode == 0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands(preloaded: Path) -> Iterator[None]:
+    """Let `conspectus` be a fork of a process that has loaded it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(preloaded), prepend=os.pathsep)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -114,7 +131,8 @@ class Example:
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Example:
     """The example store, from which others are copied."""
     folder = tmp_path_factory.mktemp("prepared")
-    printed = subprocess.run([*PROGRAM, "demo", folder, "--json"], capture_output=True, text=True, check=True)
+    command = ["conspectus", "demo", folder, "--json"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True)
     return Example(folder, json.loads(printed.stdout)["keys"])
 
 

@@ -23,6 +23,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
+from typing import Any
 
 import conspectus
 
@@ -119,23 +120,30 @@ class ForkServer:
         self._processes: dict[socket.socket, BaseProcess] = {}
 
     def serve(self) -> None:
-        """Fork until standard input ends."""
-        while True:
-            sentinels = {process.sentinel: client for client, process in self._processes.items()}
-            for source in wait([sys.stdin.fileno(), self._listener, *self._processes, *sentinels]):
-                if source == sys.stdin.fileno():
-                    return
+        """Fork until standard input ends; then no program is left."""
+        while (sources := self._wait()) != [sys.stdin.fileno()]:
+            for source in sources:
                 if source is self._listener:
                     self._start_program()
-                elif source in sentinels:
-                    self._report_end(sentinels[source])
                 elif source in self._processes:
                     self._pass_signal(source)
+            for client, process in list(self._processes.items()):
+                if process.exitcode is not None:
+                    self._report_end(client)
+        for process in self._processes.values():
+            process.kill()
+
+    def _wait(self) -> list[Any]:
+        """Return what has news: clients, the listener, ends of programs; or standard input, which ended."""
+        ends = [process.sentinel for process in self._processes.values()]
+        sources = wait([sys.stdin.fileno(), self._listener, *self._processes, *ends])
+        return [sys.stdin.fileno()] if sys.stdin.fileno() in sources else sources
 
     def _start_program(self) -> None:
         client, _ = self._listener.accept()
         message, streams, _, _ = socket.recv_fds(client, MAX_MESSAGE_BYTES, len(STANDARD_STREAMS))
-        program = Program(*marshal.loads(message), streams)
+        name, arguments, folder, environment = marshal.loads(message)
+        program = Program(name, arguments, folder, environment, streams)
         self._processes[client] = process = get_context("fork").Process(target=program.run)
         process.start()
         for stream in streams:
@@ -143,18 +151,18 @@ class ForkServer:
 
     def _pass_signal(self, client: socket.socket) -> None:
         """Send the program the signal that its client got, or kill it with its client."""
-        number = client.recv(1)
-        if number:
-            os.kill(self._processes[client].pid, number[0])
+        process, number = self._processes[client], client.recv(1)
+        if number and process.pid is not None:
+            os.kill(process.pid, number[0])
         else:
-            self._processes[client].kill()
+            process.kill()
             self._report_end(client)
 
     def _report_end(self, client: socket.socket) -> None:
         process = self._processes.pop(client)
         process.join()
         with client, suppress(BrokenPipeError):
-            client.send(b"%d" % process.exitcode)
+            client.send(str(process.exitcode).encode())
 
 
 def prepare() -> None:
