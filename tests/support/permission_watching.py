@@ -110,8 +110,8 @@ class Watching(Listening):
         mine = self.world.sources_seen(who.user.id, room.id) & self.world.streams.keys()
         streams = await view.streams.list(collection=room.id)
         assert {stream.source.id for stream in streams} == mine
-        for each in streams:
-            assert each.captions == len(self.world.track(each.source.id, "caption"))
+        for stream in streams:
+            assert stream.captions == len(self.world.track(stream.source.id, "caption"))
         fields: dict[str, Any] = {"query": SEEN, "collection": room.id, "limit": MOST}
         moments = await view.streams.search(**fields)
         assert {moment.stream.id for moment in moments.moments} <= mine
@@ -186,8 +186,8 @@ class Watching(Listening):
         mine = [watch for watch in mine if self.world.sees_room(watch.owner, watch.collection)]
         alerts = [alert for alert in await view.alerts.list() if alert.id in self.world.watches]
         assert {alert.id for alert in alerts} == {watch.id for watch in mine}
-        for each in alerts:
-            assert each.checked == 0 or self.world.rank(who.user.id, each.collection)
+        for alert in alerts:
+            assert alert.checked == 0 or self.world.rank(who.user.id, alert.collection)
         events = []
         for watch in self._few(mine, 3):
             matches = await view.alerts.list_matches(alert=watch.id)
