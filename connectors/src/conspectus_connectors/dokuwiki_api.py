@@ -51,15 +51,23 @@ class DokuWiki:
     def __init__(self, fetcher: Fetcher, address: str, user: str, password: str) -> None:
         self._fetcher = fetcher
         self._address = address
+        self._user = user
+        self._password = password
         pair = base64.b64encode(f"{user}:{password}".encode()).decode()
         self._headers = {"Authorization": f"Basic {pair}", "Content-Type": "text/xml"}
 
     async def list_pages(self, namespace: str) -> list[WikiPage]:
         """Return all pages of a namespace and those below that the user may read."""
         rows = await self._call("dokuwiki.getPagelist", namespace, {"depth": 0, "hash": True})
+        await self._require_sign_in()
         if not isinstance(rows, list):
             raise FetchFailed(self._address, "lists no pages")
         return [WikiPage(str(row["id"]), str(row["hash"])) for row in rows]
+
+    async def _require_sign_in(self) -> None:
+        """Raise FetchFailed for a wrong password: the wiki would answer as it does to visitors."""
+        if await self._call("dokuwiki.login", self._user, self._password) is not True:
+            raise FetchFailed(self._address, "refused the login", status=401)
 
     async def read_page(self, page: str) -> str:
         """Return the source of a page. Raises NotFound if there is none."""
