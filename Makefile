@@ -86,14 +86,14 @@ style: $(READY)
 	nice -n 19 $(BIN)/python -m pytest -q tests/style
 
 quick: $(READY)
-	nice -n 19 $(BIN)/python -m pytest -q -m "not slow" $(QUICK)
+	nice -n 19 $(BIN)/python -m pytest -q -m "not slow and not sources" $(QUICK)
 
 patient: $(READY) $(CONSOLE) $(STORES)
-	nice -n 19 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(PATIENT)
+	nice -n 19 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not sources" $(PATIENT)
 
 # Playwright keeps an event loop of its own, which tests of coroutines cannot have beside theirs.
 pages: $(CONSOLE) $(SITE)
-	nice -n 5 $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" tests/console
+	nice -n 5 $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not sources" tests/console
 
 docs: $(SITE)  ## build the documentation, which the server then has at /console/docs
 
