@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.console.conftest import PROGRAM, ROOT
+from tests.console.conftest import ROOT
 
 SCREENS = ROOT / "console" / "src" / "screens"
 BEFORE = r"(?:<(?:p|code|span)[^<>]*>|\")"
@@ -64,13 +64,13 @@ def test_a_shown_command_runs(tmp_path: Path, command: str) -> None:
         "CONSPECTUS_EMBEDDER": "none",
     }
     if command.endswith("graph add-edges edges.jsonl"):
-        nodes = [*PROGRAM, "graph", "add-node"]
+        nodes = ["conspectus", "graph", "add-node"]
         for node in ("ann", "team"):
             subprocess.run([*nodes, node], cwd=tmp_path, env=environment, check=True, capture_output=True)
     arguments = words[begin + 1 :]
     if arguments[-1] == "serve":
         arguments.append("--help")
     done = subprocess.run(
-        [*PROGRAM, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True
+        ["conspectus", *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr

@@ -35,7 +35,7 @@ from conspectus.ports.streams import Poster
 from conspectus.ports.web import Fetcher
 
 if TYPE_CHECKING:
-    from conspectus.engine.group_sync import GroupSyncWorker
+    from conspectus.engine.group_sync_worker import GroupSyncWorker
     from conspectus.ingest.job_worker import JobWorker
     from conspectus.memory.retention import RetentionWorker
     from conspectus.streams.alert_checker import AlertWorker

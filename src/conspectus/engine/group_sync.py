@@ -5,7 +5,7 @@ Nothing changes unless all mapped groups were read completely.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from conspectus.access.sign_ins import identity_id
@@ -16,22 +16,11 @@ from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.model.access import DIRECTORY, AccountChange
 from conspectus.model.identities import DIRECTORY_ISSUER, DirectoryMembership, GroupClaim, GroupSyncReport
 from conspectus.model.ids import GroupId, UserId
-from conspectus.ports.jobs import Turn
-from conspectus.streams.leadership import PeriodicTask
 
 MAX_UNMAPPED: Final = 100
 GROUP_SYNC_LOCK: Final = "group sync"
-FAULT_SECONDS: Final = 600.0
-"""Seconds before a directory that could not be read is asked again."""
 
 logger = logging.getLogger(__name__)
-
-
-class GroupSyncWorker(PeriodicTask):
-    """Reads groups of the directory in one process per store: the process that holds the lock."""
-
-    def __init__(self, sync: Callable[[], Awaitable[None]], *, turn: Turn, pause: float) -> None:
-        super().__init__(turn, "reading groups", sync, pause=pause, again=FAULT_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from typing import Annotated, Final
 from conspectus.access.policy import require_owner, require_owner_in_person
 from conspectus.access.sign_ins import identity_id
 from conspectus.access.token_claims import MAX_CLAIM, MAX_SUBJECT
-from conspectus.engine.group_sync import GROUP_SYNC_LOCK, GroupSync, GroupSyncWorker
+from conspectus.engine.group_sync import GROUP_SYNC_LOCK, GroupSync
+from conspectus.engine.group_sync_worker import GroupSyncWorker
 from conspectus.engine.owner_account import ensure_owner_account
 from conspectus.engine.service import Service
 from conspectus.errors import InvalidInput, NotFound
