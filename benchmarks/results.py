@@ -410,6 +410,10 @@ PLOTS: Mapping[str, Plot] = {
     "kills": Plot(
         "Servers and databases killed: seconds without a search", _columns("longest without a search")
     ),
+    "sources": Plot(
+        "Seconds from a revocation at the source to its effect (less is better)",
+        _columns("longest until in force, sync included"),
+    ),
     "endurance": Plot("Mixed load: the first and the last quarter", _rows(3, 4)),
     "cache": Plot(
         "Windows of a session, with and without the previous one", _columns("unchanged", "without", "with")

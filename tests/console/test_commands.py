@@ -22,7 +22,8 @@ FILES = {
     "edges.jsonl": EDGES,
     "gate.srt": CAPTIONS,
     "slack/general/2024-06-01.json": ARCHIVE,
-    "docs/a.md": "# A",
+    "docs/a.md": "# Backups\n\nThe nightly backup of the wiki runs at three and is kept for thirty days in Hamburg.\n"
+    * 3,
 }
 PLACES = {
     "graph add-edges FILE": "edges.jsonl",
@@ -68,6 +69,9 @@ def test_a_shown_command_runs(tmp_path: Path, command: str) -> None:
         for node in ("ann", "team"):
             subprocess.run([*nodes, node], cwd=tmp_path, env=environment, check=True, capture_output=True)
     arguments = words[begin + 1 :]
+    if arguments[0] == "eval":
+        add = ["conspectus", "add", "docs"]
+        subprocess.run(add, cwd=tmp_path, env=environment, check=True, capture_output=True)
     if arguments[-1] == "serve":
         arguments.append("--help")
     done = subprocess.run(

@@ -33,6 +33,7 @@ ONLY_WHERE_THE_STORE_IS = {
     "AlertService.start",
     "ConnectionService.start",
     "ConnectionService.watch",
+    "IdentityService.start",
     "JobService.start",
     "KeyService.authenticate",
     "LoginService.accept_invitation",

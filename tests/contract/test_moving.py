@@ -164,7 +164,7 @@ def test_only_a_store_of_this_version_is_moved(empty: Make) -> None:
     with pytest.raises(NotFound):
         move_database(source, target)
     migrate_if_needed(source)
-    for version, kind, reason in (("0000", StorageError, "open it once"), ("0017", StorageTooNew, "newer")):
+    for version, kind, reason in (("0000", StorageError, "open it once"), ("9999", StorageTooNew, "newer")):
         with source.writing.begin() as connection:
             connection.execute(text("UPDATE alembic_version SET version_num = :v"), {"v": version})
         with pytest.raises(kind, match=reason):

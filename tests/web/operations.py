@@ -89,6 +89,8 @@ MAKERS: Final[Mapping[str, tuple[str, Parts, str]]] = {
 }
 """How what a placeholder names is made, and where its id stands in the answer."""
 
+DIRECTORY = "POST /group-claims/sync"
+"""It needs an LDAP directory."""
 WRITES: Final[Mapping[str, Parts]] = {
     "POST /users": {"json": {"name": "{fresh}"}},
     "PATCH /users/{user}": {"json": {"disabled": True}},

@@ -11,7 +11,7 @@ from conspectus.web import operation_routes
 from conspectus.web.app import ROUTE_GROUPS
 from tests.web import by_hand
 from tests.web.conftest import OpenSite, peopled
-from tests.web.operations import PREFIX, READS, WRITES, World
+from tests.web.operations import DIRECTORY, PREFIX, READS, WRITES, World
 
 STREAMING = {"GET /chat/{stream}", "GET /alerts/stream", "GET /streams/{stream}/stream"}
 """Answers that never end, or belong to a chat that is under way."""
@@ -42,10 +42,6 @@ def test_every_operation_of_the_document_has_a_request(openapi: dict[str, Any]) 
         for label in WRITES | READS
     }
     assert requested == {described_label for described_label in described if PREFIX in described_label}
-
-
-DIRECTORY = "POST /group-claims/sync"
-"""It needs an LDAP directory."""
 
 
 async def test_every_request_is_answered(open_site: OpenSite) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,19 +56,18 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture(scope="module")
-def received(tmp_path_factory: pytest.TempPathFactory, preloaded: Path) -> Iterator[Receiver]:
+def received(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
     """What a program tells that does not ask for content."""
     with receiving() as opened:
-        run_program(PROGRAM, tmp_path_factory.mktemp("told"), environment(opened, preloaded))
+        run_program(PROGRAM, tmp_path_factory.mktemp("told"), environment(opened))
         yield opened
 
 
-def environment(receiver: Receiver, programs: Path, **variables: str) -> dict[str, str]:
+def environment(receiver: Receiver, **variables: str) -> dict[str, str]:
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith(("CONSPECTUS", "OTEL"))
     }
     telemetry = {
-        "PATH": f"{programs}:{os.environ['PATH']}",
         "CONSPECTUS_OPENTELEMETRY": "on",
         "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
         "OTEL_BSP_SCHEDULE_DELAY": "100",
@@ -77,14 +77,15 @@ def environment(receiver: Receiver, programs: Path, **variables: str) -> dict[st
 
 
 def run_program(program: str, folder: Path, variables: dict[str, str], *arguments: str) -> None:
-    command = ["python", "-c", program, *arguments]
+    command = [sys.executable, "-c", program, *arguments]
     done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @contextmanager
 def running_server(folder: Path, variables: dict[str, str]) -> Iterator[str]:
-    command = ["conspectus", "--data-dir", "data", "serve", "--port", "0", "--no-auth"]
+    script = "from conspectus.cli.entry import main; main()"
+    command = [sys.executable, "-c", script, "--data-dir", "data", "serve", "--port", "0", "--no-auth"]
     server = subprocess.Popen(command, cwd=folder, env=variables, stderr=subprocess.PIPE, text=True)
     try:
         assert server.stderr is not None
@@ -126,23 +127,19 @@ def test_metrics_have_operations_and_no_names(received: Receiver) -> None:
     assert not {key for point in points for key in point} & {"gen_ai.data_source.id", "conspectus.collection"}
 
 
-def test_texts_are_sent_only_if_asked_for(
-    tmp_path: Path, received: Receiver, receiver: Receiver, preloaded: Path
-) -> None:
+def test_texts_are_sent_only_if_asked_for(tmp_path: Path, received: Receiver, receiver: Receiver) -> None:
     assert SECRET not in repr(received.spans) + repr(received.metrics)
-    run_program(PROGRAM, tmp_path, environment(receiver, preloaded, CONSPECTUS_OPENTELEMETRY_CONTENT="on"))
+    run_program(PROGRAM, tmp_path, environment(receiver, CONSPECTUS_OPENTELEMETRY_CONTENT="on"))
     texts = [span.attributes["gen_ai.retrieval.query.text"] for span in receiver.named("retrieval default")]
     assert texts == [f"when is the {SECRET} painted?"]
     assert SECRET not in repr(receiver.metrics)
 
 
 @pytest.mark.slow
-async def test_a_chat_is_a_span_with_its_model_and_tokens(
-    tmp_path: Path, receiver: Receiver, preloaded: Path
-) -> None:
+async def test_a_chat_is_a_span_with_its_model_and_tokens(tmp_path: Path, receiver: Receiver) -> None:
     async with ChatServer(["On Tuesdays", " [1]."]) as server:
         variables = {"CONSPECTUS_CHAT_MODEL": "openai:small", "OPENAI_API_KEY": "none"}
-        variables = environment(receiver, preloaded, CONSPECTUS_CHAT_BASE_URL=server.url, **variables)
+        variables = environment(receiver, CONSPECTUS_CHAT_BASE_URL=server.url, **variables)
         await asyncio.to_thread(run_program, CHAT, tmp_path, variables)
     [span] = receiver.named("chat small")
     assert (span.kind, span.failed) == (3, False)
@@ -155,19 +152,17 @@ async def test_a_chat_is_a_span_with_its_model_and_tokens(
     assert SECRET not in repr(receiver.spans) + repr(receiver.metrics)
 
 
-def test_without_the_setting_nothing_is_loaded_or_sent(
-    tmp_path: Path, receiver: Receiver, preloaded: Path
-) -> None:
+def test_without_the_setting_nothing_is_loaded_or_sent(tmp_path: Path, receiver: Receiver) -> None:
     checked = (
         f"{PROGRAM}\nimport sys\nassert not [n for n in sys.modules if n.startswith('opentelemetry.sdk')]"
     )
-    run_program(checked, tmp_path, environment(receiver, preloaded, CONSPECTUS_OPENTELEMETRY="off"))
+    run_program(checked, tmp_path, environment(receiver, CONSPECTUS_OPENTELEMETRY="off"))
     assert (receiver.spans, receiver.metrics) == ([], {})
 
 
-def test_a_trace_goes_on_over_http_mcp_and_jobs(tmp_path: Path, receiver: Receiver, preloaded: Path) -> None:
+def test_a_trace_goes_on_over_http_mcp_and_jobs(tmp_path: Path, receiver: Receiver) -> None:
     call = {"name": "search", "arguments": {"query": "anything"}, "_meta": {"traceparent": PARENT}}
-    with running_server(tmp_path, environment(receiver, preloaded)) as address:
+    with running_server(tmp_path, environment(receiver)) as address:
         collections_url = f"{address}/api/v1/collections"
         post_json(collections_url, {"name": "default"})
         post_json(f"{collections_url}/default/documents", {"documents": [{"text": "a"}]})
@@ -186,8 +181,8 @@ def retrievals(receiver: Receiver) -> list[Any]:
 
 
 @pytest.mark.slow
-def test_a_client_names_the_trace_of_its_caller(tmp_path: Path, receiver: Receiver, preloaded: Path) -> None:
-    variables = environment(receiver, preloaded)
+def test_a_client_names_the_trace_of_its_caller(tmp_path: Path, receiver: Receiver) -> None:
+    variables = environment(receiver)
     with running_server(tmp_path, variables) as address:
         run_program(REMOTE, tmp_path, variables, address)
         receiver.until(lambda: receiver.named("retrieval default"))

@@ -240,7 +240,9 @@ def holds(leaf: Leaf, value: object) -> bool:
 def among_sources(sources: Iterable[str]) -> In:
     """Return the condition for any number of sources, which is shown by the digest of their ids."""
     ids = tuple(sorted(sources))
-    digest = hashlib.sha256("".join(f"{len(id)} {id}" for id in ids).encode()).hexdigest()
+    digest = hashlib.sha256(
+        "".join(f"{len(id)} {id}" for id in ids).encode(errors="surrogatepass")
+    ).hexdigest()
     return In("source", ids, digest)
 
 

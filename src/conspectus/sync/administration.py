@@ -63,6 +63,7 @@ class BlockingIdentities(BlockingService[IdentityService]):
     map_group_claim = blocking(IdentityService.map_group_claim)
     sync_groups = blocking(IdentityService.sync_groups)
     unmap_group_claim = blocking(IdentityService.unmap_group_claim)
+    start = blocking(IdentityService.start)
 
 
 class BlockingAccess(BlockingService[AccessService]):

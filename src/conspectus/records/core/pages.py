@@ -51,12 +51,11 @@ class KeysetOrder:
         return to_cursor(self.mark, row.sort_key, row.id)
 
     def _position_of(self, cursor: str) -> tuple[Any, ...]:
-        if not self.mark:
-            return tuple(from_cursor(cursor, (self.key_type, str)))
-        mark, *position = from_cursor(cursor, (str, self.key_type, str))
-        if mark != self.mark:
+        *marks, _, _ = from_cursor(cursor, (int, str), (str, int, str), (str, str, str))
+        if marks != ([self.mark] if self.mark else []):
             raise InvalidInput("after", "is the cursor of a list in another order")
-        return tuple(position)
+        own_form = (str, self.key_type, str) if self.mark else (self.key_type, str)
+        return tuple(from_cursor(cursor, own_form)[-2:])
 
 
 def newest_page(

@@ -12,7 +12,8 @@ import httpcore
 
 from conspectus.errors import FetchFailed, InvalidInput
 from conspectus.ports.web import Fetched
-from conspectus.sources.web.address_policy import AddressPolicy, Connections, Resolve, resolve_name
+from conspectus.sources.web.address_policy import AddressPolicy, Resolve, resolve_name
+from conspectus.sources.web.allowed_connections import Connections
 from conspectus.sources.web.content_codings import Unpacker
 from conspectus.sources.web.http_client import FetchLimits, HttpClient, HttpRequest, hold_to
 from conspectus.text.urls import Url, parse_url

@@ -13,7 +13,7 @@ import httpx
 
 from conspectus.deferred import dataclass
 from conspectus.errors import FetchFailed, ForbiddenAddress, TooLarge
-from conspectus.sources.web.address_policy import Connections
+from conspectus.sources.web.allowed_connections import Connections
 from conspectus.sources.web.content_codings import Unreadable
 from conspectus.text.urls import Url
 

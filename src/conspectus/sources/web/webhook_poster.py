@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput
-from conspectus.sources.web.address_policy import AddressPolicy, Connections, Resolve, resolve_name
+from conspectus.sources.web.address_policy import AddressPolicy, Resolve, resolve_name
+from conspectus.sources.web.allowed_connections import Connections
 from conspectus.sources.web.http_client import HttpClient
 from conspectus.text.urls import Url, parse_url
 
