@@ -18,12 +18,12 @@ SHOWN = re.compile(f"{BEFORE}({VARIABLES}conspectus {WORDS})")
 EDGES = '{"source": "ann", "target": "team", "type": "leads"}\n'
 CAPTIONS = "1\n00:00:01,000 --> 00:00:02,000\nA red car stops.\n"
 ARCHIVE = '[{"type": "message", "user": "U1", "text": "When does the backup run?", "ts": "1717243200.0"}]'
+PAGE = "# Backups\n\n" + "The nightly backup of the wiki runs at three and is kept for thirty days.\n" * 3
 FILES = {
     "edges.jsonl": EDGES,
     "gate.srt": CAPTIONS,
     "slack/general/2024-06-01.json": ARCHIVE,
-    "docs/a.md": "# Backups\n\nThe nightly backup of the wiki runs at three and is kept for thirty days in Hamburg.\n"
-    * 3,
+    "docs/a.md": PAGE,
 }
 PLACES = {
     "graph add-edges FILE": "edges.jsonl",
