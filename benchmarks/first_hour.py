@@ -23,11 +23,10 @@ EXTRAS: Final = "mcp,openai"
 """What the fourth and the fifth way need beside the base install."""
 STEPS: Final = (
     "1. library: six texts, a window, a reason",
-    "2. command line: demo, context, explain, ask",
+    "2. command line: demo, context",
     "3. server: until it listens",
-    "3. client: a text, a window",
     "4. MCP: until it answers `initialize`",
-    "5. proxy: a chat completion with citations",
+    "5. proxy: a chat completion",
 )
 
 
