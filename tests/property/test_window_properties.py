@@ -265,9 +265,7 @@ def test_more_budget_loses_a_candidate_only_for_a_reason_in_the_trace(seed, form
         }
         for entry in window.trace:
             if entry.chunk in shown_chunks - included:
-                room = re.fullmatch(
-                    r"does not fit: needs at least (\d+) tokens, (\d+) were left", entry.reason
-                )
+                room = re.fullmatch(r"does not fit: needs at least (\d+) tokens, (\d+) left", entry.reason)
                 assert room is not None or re.match(
                     r"same text as \[\d+\]|gave way|does not fit, like", entry.reason
                 )

@@ -113,7 +113,7 @@ def _describe_missing_room(refusal: Refusal) -> str:
         return "gave way to what fills the window better"
     if not refusal.needs:
         return "the budget leaves no room"
-    return f"does not fit: needs at least {format_count(refusal.needs, 'token')}, {refusal.left} were left"
+    return f"does not fit: needs at least {format_count(refusal.needs, 'token')}, {refusal.left} left"
 
 
 def _unpacked_entries(hits: Sequence[Hit], first: int) -> Iterator[TraceEntry]:

@@ -76,7 +76,7 @@ def test_what_does_not_fit_is_skipped_and_the_next_is_tried():
         30,
     )
     assert statuses(packed) == ["included", "over_budget", "included"]
-    assert packed.trace[1].reason == "does not fit: needs at least 71 tokens, 10 were left"
+    assert packed.trace[1].reason == "does not fit: needs at least 71 tokens, 10 left"
     assert packed.trace[1].tokens == 0 < packed.trace[0].tokens
 
 
