@@ -10,25 +10,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from playwright.sync_api import Browser, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, FloatRect, ViewportSize, sync_playwright
 
 Theme: TypeAlias = Literal["light", "dark"]
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"]
 QUESTION = "how+do+we+restore+a+backup%3F"
-PICTURE_PAGES: Final[tuple[tuple[str, str, Theme], ...]] = (
-    (
-        "playground-light",
-        f"/playground?collection=default&max_tokens=1024&reserved_tokens=256&query={QUESTION}",
-        "light",
-    ),
-    (
-        "playground-dark",
-        f"/playground?collection=default&max_tokens=1024&reserved_tokens=256&query={QUESTION}",
-        "dark",
-    ),
-    ("see-as", f"/see-as?collection=default&user=bob&query={QUESTION}", "light"),
-    ("memory", "/memory?at=2026-07-16T00:00:00Z&query=when+do+releases+go+out%3F", "light"),
+PLAYGROUND = f"/playground?collection=default&max_tokens=1024&reserved_tokens=256&query={QUESTION}"
+QUESTION_AND_BAR: Final = FloatRect(x=236, y=14, width=1020, height=312)
+"""The part of the playground that has the question, the budget and the window to scale."""
+PICTURE_PAGES: Final[tuple[tuple[str, str, Theme, FloatRect | None], ...]] = (
+    ("see-as", f"/see-as?collection=default&user=bob&query={QUESTION}", "light", None),
+    ("playground-light", PLAYGROUND, "light", None),
+    ("window-light", PLAYGROUND, "light", QUESTION_AND_BAR),
+    ("window-dark", PLAYGROUND, "dark", QUESTION_AND_BAR),
+    ("memory", "/memory?at=2026-07-16T00:00:00Z&query=when+do+releases+go+out%3F", "light", None),
 )
 WINDOW_PIXELS: Final = ViewportSize(width=1280, height=900)
 
@@ -42,8 +38,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         with serve_example_store(Path(folder) / "store") as (address, key):
-            for name, path, theme in PICTURE_PAGES:
-                take_picture(browser, f"{address}/console{path}", key, PICTURES / f"{name}.png", theme)
+            for name, path, theme, clip in PICTURE_PAGES:
+                picture = PICTURES / f"{name}.png"
+                take_picture(browser, f"{address}/console{path}", key, picture, theme, clip)
         browser.close()
 
 
@@ -63,8 +60,10 @@ def serve_example_store(folder: Path) -> Iterator[tuple[str, str]]:
             server.terminate()
 
 
-def take_picture(browser: Browser, address: str, key: str, picture: Path, theme: Theme) -> None:
-    """Take one picture of the page at this address, as the owner sees it."""
+def take_picture(
+    browser: Browser, address: str, key: str, picture: Path, theme: Theme, clip: FloatRect | None
+) -> None:
+    """Take a picture of the page at this address, or of a part of it, as the owner sees it."""
     origin = address.split("/console")[0]
     context = browser.new_context(
         viewport=WINDOW_PIXELS, color_scheme=theme, device_scale_factor=1, reduced_motion="reduce"
@@ -73,7 +72,7 @@ def take_picture(browser: Browser, address: str, key: str, picture: Path, theme:
     page = context.new_page()
     page.goto(address)
     page.wait_for_load_state("networkidle")
-    page.screenshot(path=picture)
+    page.screenshot(path=picture, clip=clip)
     context.close()
 
 

@@ -14,13 +14,13 @@ SUMMARY = DOCS / "benchmarks" / "index.md"
 SIZING = DOCS / "operate" / "sizing.md"
 INSTALL = "environment and `pip install conspectus`"
 CELLS_IN_README = (
-    ("holds [{} %]", "conversations", "locomo", "in windows"),
-    ("rises from {} % to", "parts", "without a query context", "gitter_livechat, thread"),
+    ("hold [{} %]", "conversations", "locomo", "in windows"),
+    ("from {} % to", "parts", "without a query context", "gitter_livechat, thread"),
     ("% to [{} %]", "parts", "default", "gitter_livechat, thread"),
     ("[{} ms](docs/benchmarks/speed.md#memories", "memory", "10,000 memories: recall, p50", "conspectus"),
     ("search in [{} ms]", "peers-1000000", "**hybrid top 10**, p50", "qdrant"),
     ("we do ([{} ms]", "peers-1000000", "**hybrid top 10**, p50", "conspectus"),
-    ("takes [{} s](docs/benchmarks/speed.md#the-first-hour)", "first-hour", INSTALL, "takes"),
+    ("in [{} s](docs/benchmarks/speed.md#the-first-hour)", "first-hour", INSTALL, "takes"),
     ("100,000 takes [{} ms]", "latency", "window, query embedded, p50", "100,000 chunks"),
 )
 """A figure of the README with the words beside it, and its cell; of two figures in a cell, the last one."""

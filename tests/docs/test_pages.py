@@ -156,4 +156,4 @@ async def test_an_mcp_configuration_of_a_page_starts_a_server_with_tools(page: s
 def test_the_readme_is_short_and_begins_with_a_program_and_its_output() -> None:
     kind, block, output = BLOCK.findall(PAGES["README.md"])[0]
     assert (kind, bool(block), bool(output)) == ("python", True, True)
-    assert PAGES["README.md"].count("\n") <= 140
+    assert PAGES["README.md"].count("\n") <= 110
