@@ -33,8 +33,8 @@ async def with_graph_scores(
 ) -> RankedCandidates | None:
     """Add graph scores to the ranking, and the candidates that only the graph reached.
 
-    Returns None if a row was deleted meanwhile. If the graph has no weight or no traversal is possible, the
-    ranking is unchanged.
+    Returns None if a row was deleted meanwhile, unless the context skips those. If the graph has no weight or
+    no traversal is possible, the ranking is unchanged.
     """
     expansion, connections = context.graph, context.connections
     if expansion is None or connections is None:

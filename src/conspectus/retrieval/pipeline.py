@@ -24,8 +24,11 @@ from conspectus.retrieval.selection import select_hits
 from conspectus.retrieval.statements import with_statement_parts
 from conspectus.text.analyzer import analyzer_for
 
-MAX_ATTEMPTS: Final = 5
+COMPLETE_ATTEMPTS: Final = 5
+"""Number of searches for all documents. Later ones leave out what was replaced meanwhile."""
+MAX_ATTEMPTS: Final = 10
 """Maximum number of searches while documents are replaced."""
+REPLACED_NOTICE: Final = "documents were replaced while they were read, and some may be missing; search again"
 MAX_INLINE_HITS: Final = 200
 """Most hits that are selected on the event loop, which takes about a millisecond."""
 
@@ -47,7 +50,8 @@ class Stopwatch:
 async def search(query: Query, context: SearchContext, *, requested: Sequence[ChunkId] = ()) -> Retrieval:
     """Return the hits for a query, best first. Requested chunks are ranked even if no retriever finds them.
 
-    Raises StorageBusy if documents were replaced during each of several attempts.
+    Documents that are replaced during each of several attempts are missing, which a notice says. Raises
+    StorageBusy if all of them are.
     """
     watch = Stopwatch()
     plan, probe = await prepare_query(
@@ -62,7 +66,10 @@ async def search(query: Query, context: SearchContext, *, requested: Sequence[Ch
     if context.feedback is not None:
         feedback_parts = context.feedback.parts(query.query, probe.vector)
     index = context.index
-    for _ in range(MAX_ATTEMPTS):
+    for attempt in range(MAX_ATTEMPTS):
+        if attempt == COMPLETE_ATTEMPTS:
+            context = replace(context, skips_deleted=True)
+            plan = replace(plan, notices=(*plan.notices, REPLACED_NOTICE))
         ids = (*selection.requested, *map(ChunkId, feedback_parts))
         candidates = await collect_candidates(index, probe, ids, language=context.collection.language)
         if feedback_parts:
@@ -75,7 +82,7 @@ async def search(query: Query, context: SearchContext, *, requested: Sequence[Ch
                 context, index, probe, candidates, ranked=ranked, selection=selection
             )
             watch.note_step("graph_traversal")
-        if ranked is not None:
+        if ranked is not None and (ranked.rows or not context.skips_deleted or not len(candidates.ids)):
             retrieval = await _select(query, plan, context, probe, ranked, requested)
             return replace(retrieval, timings=watch.times)
         index = await context.refreshed()

@@ -67,7 +67,8 @@ class SearchContext:
     of the messages in the thread that it names, which are candidates in any case. `fusion` replaces the
     default weights of keywords and vectors. `alone` disables the scores from neighbors in threads. With
     `graph`, connections of the `query` and of the hits add to the scores. `feedback` is that of the
-    collection, and `feedback_parts` are the parts of chunks that follow from it.
+    collection, and `feedback_parts` are the parts of chunks that follow from it. With `skips_deleted`, rows
+    that were deleted after the search in the index are left out.
     """
 
     collection: Collection
@@ -87,6 +88,7 @@ class SearchContext:
     connections: GraphCandidates | None = None
     feedback: PastFeedback | None = None
     feedback_parts: Mapping[int, float] = field(default_factory=dict)
+    skips_deleted: bool = False
 
     @property
     def space(self) -> EmbeddingSpace | None:
@@ -116,7 +118,7 @@ async def rank(
 ) -> RankedCandidates | None:
     """Rank the candidates, with those of the calendar period that a query in conversations names.
 
-    Returns None if a row was deleted meanwhile.
+    Returns None if a row was deleted meanwhile, unless the context skips those.
     """
     ranked = await _rank(context, index, probe, candidates, selection=selection)
     if ranked is None or context.alone or context.multiplies or not has_timed_rows(ranked.rows.values()):
@@ -152,7 +154,7 @@ async def _rank(
 ) -> RankedCandidates | None:
     """Fuse the scores, read the rows of the best, and add the parts for threads and query context.
 
-    Returns None if a row was deleted meanwhile.
+    Returns None if a row was deleted meanwhile, unless the context skips those.
     """
     fused = _fuse_candidates(candidates, context)
     scores = fused.score
@@ -161,9 +163,9 @@ async def _rank(
     quoting = _best_quoting(probe, candidates)
     selected = sorted(selection.ids_to_rank(candidates, scores) | {*quoting})
     rows = await context.read_rows(selected)
-    if len(rows) < len(selected):
+    if len(rows) < len(selected) and not context.skips_deleted:
         return None
-    phrase_shares = _phrase_shares(probe, [rows[chunk] for chunk in quoting])
+    phrase_shares = _phrase_shares(probe, [rows[chunk] for chunk in quoting if chunk in rows])
     if max(phrase_shares.values(), default=PHRASE_WEIGHT) < PHRASE_WEIGHT:
         # A quotation of common words can rank low, so more keyword hits with all terms are read.
         following = np.lexsort((candidates.ids, -candidates.words))[MAX_QUOTING_HITS:MAX_FURTHER_QUOTING_HITS]
@@ -227,7 +229,7 @@ async def _rank_threads(
     candidates = await with_extra_candidates(index, probe, candidates, linked)
     neighbors = sorted((linked & {*candidates.ids.tolist()}) - {*rows})
     neighbor_rows = await context.read_rows(neighbors)
-    if len(neighbor_rows) < len(neighbors):
+    if len(neighbor_rows) < len(neighbors) and not context.skips_deleted:
         return None
     rows = {**rows, **neighbor_rows}
     fusion = CONVERSATION_FUSION if _are_conversations_of_people(rows.values()) else None
