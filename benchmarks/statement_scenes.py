@@ -55,6 +55,40 @@ def scenes(templates: Mapping[str, Any], language: str, rounds: int) -> Iterator
         yield _scene(templates, random.Random(f"{language} {number // 2}"), number % 2)
 
 
+def small_scenes(templates: Mapping[str, Any], language: str, rounds: int) -> Iterator[Scene]:
+    """Yield scenes of one to four statements and a question; about every second answer is updated."""
+    values = {**VALUES, **templates["values"]}
+    subjects = list(zip(templates["subjects"], KINDS, strict=True))
+    random_numbers = random.Random(f"small {language}")
+    for number in range(rounds * len(subjects)):
+        (earlier, later, question), kind = subjects[number % len(subjects)]
+        old, new = random_numbers.sample(values[kind], 2)
+        first, updated = earlier.format(old), later.format(new)
+        is_updated = random_numbers.random() < 0.5
+        others = random_numbers.sample(_other_statements(templates, question, values), 3)
+        texts = [first, *others[: random_numbers.randint(1 - is_updated, 3 - is_updated)]]
+        if is_updated:
+            texts.append(updated)
+        memories = [
+            NewMemory(text, role="user", at=START + position * STEP) for position, text in enumerate(texts)
+        ]
+        answer, outdated = (updated, first) if is_updated else (first, None)
+        yield Scene(memories, [Question(question, answer, outdated)], frozenset())
+
+
+def _other_statements(
+    templates: Mapping[str, Any], question: str, values: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Return talk, and the first statements of other subjects."""
+    subjects = zip(templates["subjects"], KINDS, strict=True)
+    statements = [
+        statement.format(values[kind][0])
+        for (statement, _, subject_question), kind in subjects
+        if subject_question != question
+    ]
+    return [*templates["talk"], *statements]
+
+
 def _scene(templates: Mapping[str, Any], random: random.Random, half: int) -> Scene:
     """Make a scene: first statements, then updates and statements about relatives, with fillers between."""
     values = {**VALUES, **templates["values"]}

@@ -13,14 +13,14 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
 from results import Result, option_parser
-from statement_scenes import Scene, read_templates, scenes
+from statement_scenes import Scene, read_templates, scenes, small_scenes
 
 import conspectus
 from conspectus import Engine, NewMemory, Scope
@@ -54,24 +54,27 @@ async def ask_scene(engine: Engine, scene: Scene, scope: Scope) -> Counter[str]:
     return counts
 
 
-async def ask_scenes(
-    engine: Engine, templates: Mapping[str, Any], language: str, rounds: int
-) -> Counter[str]:
+async def ask_scenes(engine: Engine, language: str, all_scenes: Iterable[Scene]) -> Counter[str]:
     """Return the counts of all scenes of a language."""
     total: Counter[str] = Counter()
-    for number, scene in enumerate(scenes(templates, language, rounds)):
+    for number, scene in enumerate(all_scenes):
         total += await ask_scene(engine, scene, Scope(user=f"{language}-{number}", conversation="scene"))
     return total
 
 
-async def measure_scenes(embedder: str, languages: Sequence[str], rounds: int) -> dict[str, dict[str, int]]:
+async def measure_scenes(
+    embedder: str, languages: Sequence[str], rounds: int, *, small: bool
+) -> dict[str, dict[str, int]]:
     """Return the counts of each language."""
     settings = replace(Settings(), log_level="critical", embedder=embedder)
     templates = read_templates()
+    make_scenes = small_scenes if small else scenes
     with tempfile.TemporaryDirectory() as folder:
         async with conspectus.open(folder, settings=settings) as engine:
             return {
-                language: dict(await ask_scenes(engine, templates[language], language, rounds))
+                language: dict(
+                    await ask_scenes(engine, language, make_scenes(templates[language], language, rounds))
+                )
                 for language in languages or templates
             }
 
@@ -162,6 +165,7 @@ def main() -> None:
     parser.add_argument("--embedder", default="multilingual", help="minilm or multilingual")
     parser.add_argument("--languages", nargs="*", default=[], help="all by default")
     parser.add_argument("--rounds", type=int, default=8, help="scenes of each language")
+    parser.add_argument("--small", action="store_true", help="stores of one to four statements")
     parser.add_argument("--sets", nargs="*", default=[], help="evaluation sets to store as memories")
     parser.add_argument("--questions", type=int, default=200, help="of each set, at most")
     arguments = parser.parse_args()
@@ -169,12 +173,15 @@ def main() -> None:
     for name in arguments.sets:
         figures[name] = asyncio.run(measure_set(name, questions=arguments.questions))
         print(name, json.dumps(figures[name], indent=2))
-    counts = asyncio.run(measure_scenes(arguments.embedder, arguments.languages, arguments.rounds))
+    counts = asyncio.run(
+        measure_scenes(arguments.embedder, arguments.languages, arguments.rounds, small=arguments.small)
+    )
     columns = ["", "current first", "in three", "outdated before it", "both", "a filler in three"]
     columns += ["not updated: first", "in three", "a filler in three"]
     title = f"Statements that later ones update, {LIMIT} results, percent of questions, {arguments.embedder}."
     result = Result.of(title, columns, list(to_rows(counts)), figures={**figures, "scenes": counts})
-    result.shown(f"statements-{arguments.embedder}", save=arguments.save)
+    name = f"statements-small-{arguments.embedder}" if arguments.small else f"statements-{arguments.embedder}"
+    result.shown(name, save=arguments.save)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ async def _select(
 ) -> Retrieval:
     """Return the hits of the ranked candidates, with the terms of the query."""
     if not context.multiplies:
-        ranked = with_statement_parts(query.query, ranked)
+        ranked = with_statement_parts(query.query, ranked, context.space)
         if plan.first_mention:
             analyzer = analyzer_for(context.collection.language)
             ranked = with_first_mention_part(plan.first_mention, ranked, analyzer)

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from conspectus.model.records import Document, StoredChunk
+from conspectus.model.records import Document, EmbeddingSpace, StoredChunk
 from conspectus.model.trust import TRUST
 from conspectus.retrieval.arrays import Floats
 from conspectus.retrieval.boosts import ends_with_question
@@ -33,6 +33,13 @@ MIN_DEVIATION: Final = 0.06
 """How far they are above the mean of all others in standard deviations, and the least one that counts."""
 MIN_SHARE_OF_BEST: Final = 0.5
 """How similar to the query they are at least, as a share of the similarity of the best one."""
+MAX_FEW_OTHERS: Final = 2
+"""Number of other statements up to which their mean and deviation say little."""
+MIN_SHARE_AMONG_FEW: Final = 0.75
+MIN_LEAD_AMONG_FEW: Final = 0.1
+"""The share of the best similarity, and the lead over the next, that count among few statements."""
+MODELS_WITHOUT_OFFSET: Final = frozenset({"all-MiniLM-L6-v2", "multilingual-e5-small"})
+"""Embedding models whose similarities of unrelated texts are far below those of related ones."""
 SCORE_STEP: Final = 1e-6
 """How far the score of a later statement is above that of an earlier one."""
 FILLER_WEIGHT: Final = 1.0
@@ -48,8 +55,13 @@ _DENSE: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7
 _INNER_NAME: Final = re.compile(r"\W\w")
 
 
-def with_statement_parts(query: str, ranked: RankedCandidates) -> RankedCandidates:
-    """Return the candidates with parts for statements and fillers, if any is a memory."""
+def with_statement_parts(
+    query: str, ranked: RankedCandidates, space: EmbeddingSpace | None = None
+) -> RankedCandidates:
+    """Return the candidates with parts for statements and fillers, if any is a memory.
+
+    `space` is the embedding model of the similarities.
+    """
     rows = ranked.rows_in_order
     memories = [position for position, row in enumerate(rows) if row.document.kind == "memory"]
     if not memories:
@@ -59,7 +71,8 @@ def with_statement_parts(query: str, ranked: RankedCandidates) -> RankedCandidat
     if fillers:
         parts[FILLER_PART] = np.zeros(len(rows))
         parts[FILLER_PART][fillers] = -FILLER_WEIGHT
-    statements = _statements_about_one_thing(query, ranked, rows, memories)
+    judges_few = space is not None and space.model in MODELS_WITHOUT_OFFSET
+    statements = _statements_about_one_thing(query, ranked, rows, memories, judges_few=judges_few)
     if len(statements) > 1:
         parts |= _time_order_parts(ranked, rows, statements)
     return ranked.with_parts(parts)
@@ -84,7 +97,12 @@ def _is_filler(row: StoredChunk, ranked: RankedCandidates) -> bool:
 
 
 def _statements_about_one_thing(
-    query: str, ranked: RankedCandidates, rows: Sequence[StoredChunk], memories: Iterable[int]
+    query: str,
+    ranked: RankedCandidates,
+    rows: Sequence[StoredChunk],
+    memories: Iterable[int],
+    *,
+    judges_few: bool,
 ) -> list[int]:
     """Return the positions of the statements that the query is about, if they stand out, by time."""
     own = [position for position in memories if _is_statement(rows[position].document)]
@@ -102,8 +120,9 @@ def _statements_about_one_thing(
     ]
     cosines = ranked.cosine[similar]
     for count in range(min(MAX_STATEMENTS, len(similar)), 1, -1):
-        lowest = float(cosines[count - 1])
-        if lowest >= MIN_SHARE_OF_BEST * cosines[0] and _stand_out(lowest, cosines[count:]):
+        lowest, highest = float(cosines[count - 1]), float(cosines[0])
+        stand_out = lowest >= MIN_SHARE_OF_BEST * highest and _stand_out(lowest, cosines[count:])
+        if stand_out or (judges_few and _stand_out_among_few(lowest, highest, cosines[count:])):
             return sorted(similar[:count], key=lambda position: _time_key(rows[position].document))
     return []
 
@@ -118,6 +137,13 @@ def _stand_out(lowest: float, others: Floats) -> bool:
         return False
     distance = MIN_DEVIATIONS * max(float(others.std()), MIN_DEVIATION)
     return lowest - float(others.max()) >= MIN_LEAD and lowest - float(others.mean()) >= distance
+
+
+def _stand_out_among_few(lowest: float, highest: float, others: Floats) -> bool:
+    """Return whether a similarity is near the highest one, and above those of few others."""
+    if len(others) > MAX_FEW_OTHERS or lowest < MIN_SHARE_AMONG_FEW * highest:
+        return False
+    return lowest - float(others.max(initial=0.0)) >= MIN_LEAD_AMONG_FEW
 
 
 def _is_about_another(query: str, best: StoredChunk, statement: StoredChunk) -> bool:

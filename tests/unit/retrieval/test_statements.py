@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
-from conspectus.model.records import Chunk, Document, Period, StoredChunk
+from conspectus.model.records import Chunk, Document, EmbeddingSpace, Period, StoredChunk
 from conspectus.retrieval.ranked_candidates import RankedCandidates
 from conspectus.retrieval.statements import (
     EARLIER_PART,
@@ -19,6 +19,7 @@ from conspectus.retrieval.statements import (
 )
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+MINILM = EmbeddingSpace("all-MiniLM-L6-v2", 384)
 QUERY = "Where do I live?"
 OLD, NEW = ("I live in Köln.", 0.5), ("I moved to Hamburg in May.", 0.35)
 OTHERS = [("I am allergic to peanuts.", 0.1), ("It rained.", 0.08), ("I read a novel.", 0.05)]
@@ -66,8 +67,8 @@ def rank(turns: Sequence[Turn], **fields_by_number: dict[str, Any]) -> RankedCan
     )
 
 
-def order(query: str, ranked: RankedCandidates) -> list[int]:
-    totals = np.sum([*with_statement_parts(query, ranked).parts.values()], axis=0)
+def order(query: str, ranked: RankedCandidates, space: EmbeddingSpace | None = None) -> list[int]:
+    totals = np.sum([*with_statement_parts(query, ranked, space).parts.values()], axis=0)
     return [int(position) for position in np.argsort(-totals, kind="stable")]
 
 
@@ -89,8 +90,34 @@ def test_a_later_statement_that_does_not_stand_out_stays_behind() -> None:
     assert order(QUERY, rank([OLD, NEW, *crowd]))[0] == 0
 
 
-def test_two_memories_without_others_are_not_compared() -> None:
-    assert order(QUERY, rank([OLD, NEW])) == [0, 1]
+@pytest.mark.parametrize(
+    "turns", [[OLD, ("I moved to Hamburg in May.", 0.4)], [OLD, OTHERS[0], ("I moved to Hamburg.", 0.4)]]
+)
+def test_among_few_statements_one_that_is_nearly_as_similar_comes_first(turns: list[Turn]) -> None:
+    later = len(turns) - 1
+    assert order(QUERY, rank(turns), MINILM)[:2] == [later, 0]
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [OLD, ("I met Ben in May.", 0.3)],
+        [OLD, ("I met Ben.", 0.4), ("I met Ann.", 0.35)],
+        [OLD, ("I met Ben.", 0.4), ("I met Ann.", 0.32), ("It rained.", 0.32), ("I read.", 0.3)],
+        [("I met Ben.", 0.05), ("I met Ann.", 0.04)],
+        [("I met Ben.", 0.0), ("I met Ann.", 0.0)],
+        [("I met Ben.", -0.02), ("I met Ann.", -0.03)],
+    ],
+)
+def test_few_statements_that_are_less_similar_keep_their_order(turns: list[Turn]) -> None:
+    assert order(QUERY, rank(turns), MINILM)[0] == 0
+
+
+@pytest.mark.parametrize("space", [None, replace(MINILM, model="some-other-model")])
+def test_few_statements_keep_their_order_with_similarities_of_unknown_offset(
+    space: EmbeddingSpace | None,
+) -> None:
+    assert order(QUERY, rank([OLD, ("I moved to Hamburg in May.", 0.4)]), space) == [0, 1]
 
 
 @pytest.mark.parametrize(
