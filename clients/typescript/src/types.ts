@@ -4,9 +4,9 @@ import type { components, operations } from "./schema.js";
 export type Schemas = components["schemas"];
 
 type Body<C> = C extends { "application/json": infer T } ? T : C extends { "multipart/form-data": infer T } ? T : unknown;
-type Given<T> = [NonNullable<T>] extends [never] ? unknown : NonNullable<T>;
+type Stated<T> = [NonNullable<T>] extends [never] ? unknown : NonNullable<T>;
 type PathOf<O> = O extends { parameters: { path: infer T } } ? T : unknown;
-type QueryOf<O> = O extends { parameters: { query?: infer T } } ? Given<T> : unknown;
+type QueryOf<O> = O extends { parameters: { query?: infer T } } ? Stated<T> : unknown;
 type BodyOf<O> = O extends { requestBody: { content: infer C } } ? Body<C> : OptionalBody<O>;
 type OptionalBody<O> = O extends { requestBody?: infer B } ? (NonNullable<B> extends { content: infer C } ? Body<C> : unknown) : unknown;
 type Flat<T> = { [K in keyof T]: T[K] };

@@ -13,13 +13,13 @@ import "./mcp-app.css";
 
 const VIEW = "conspectus/window";
 
-type Shown = Pick<Window, "text" | "tokens" | "max_tokens" | "parts" | "citations" | "trace"> & { candidates: number };
+type AppWindow = Pick<Window, "text" | "tokens" | "max_tokens" | "parts" | "citations" | "trace"> & { candidates: number };
 
 /** The window in a result: its text is the beginning of the result's text. */
-function windowOf({ content, _meta }: ToolResult): Shown | undefined {
+function windowOf({ content, _meta }: ToolResult): AppWindow | undefined {
   const view = _meta?.[VIEW];
   if (typeof view !== "object" || view === null) return undefined;
-  return { ...(view as Omit<Shown, "text">), text: content?.[0]?.text ?? "" };
+  return { ...(view as Omit<AppWindow, "text">), text: content?.[0]?.text ?? "" };
 }
 
 function Result({ result }: { result: ToolResult }) {
@@ -28,7 +28,7 @@ function Result({ result }: { result: ToolResult }) {
   return <p class="text">{result.content?.map((block) => block.text ?? "").join("\n")}</p>;
 }
 
-function Anatomy({ window }: { window: Shown }) {
+function Anatomy({ window }: { window: AppWindow }) {
   const passages = useMemo(() => passagesOf(window), [window]);
   const [number, select] = useState(passages[0]?.number);
   const passage = passages.find((passage) => passage.number === number);

@@ -32,10 +32,10 @@ export function Virtual<T>({
   useEffect(() => {
     const list = element.current;
     if (list === null || !large) return;
-    const seen = () => setView({ top: list.scrollTop, height: list.clientHeight });
-    seen();
-    list.addEventListener("scroll", seen, { passive: true });
-    return () => list.removeEventListener("scroll", seen);
+    const updateView = () => setView({ top: list.scrollTop, height: list.clientHeight });
+    updateView();
+    list.addEventListener("scroll", updateView, { passive: true });
+    return () => list.removeEventListener("scroll", updateView);
   }, [large]);
   useLayoutEffect(() => {
     const list = element.current;

@@ -28,7 +28,7 @@ interface Exchange {
   answers: Answer[];
 }
 
-interface Chosen {
+interface SourceSelection {
   source: Source;
   number: number;
 }
@@ -64,7 +64,7 @@ function Conversation({ model, collections }: { model: string; collections: read
   const [exchanges, setExchanges] = useState<Exchange[]>([]);
   const [typed, type] = useState("");
   const [busy, setBusy] = useState(false);
-  const [selection, choose] = useState<Chosen>();
+  const [selection, choose] = useState<SourceSelection>();
   const abort = useRef<AbortController>();
   const send = async () => {
     const message = typed.trim();
@@ -224,8 +224,8 @@ function AnswerView({
   answer: Answer;
   /** Whether it stands beside another one. */
   paired: boolean;
-  selection: Chosen | undefined;
-  onChoose: (selection: Chosen) => void;
+  selection: SourceSelection | undefined;
+  onChoose: (selection: SourceSelection) => void;
 }) {
   const sources = new Map(answer.sources?.sources.map((source) => [source.number, source]));
   return (
@@ -322,8 +322,8 @@ function Citation({
 }: {
   numbers: readonly number[];
   sources: ReadonlyMap<number, Source>;
-  selection: Chosen | undefined;
-  onChoose: (selection: Chosen) => void;
+  selection: SourceSelection | undefined;
+  onChoose: (selection: SourceSelection) => void;
 }) {
   return (
     <>
@@ -353,7 +353,7 @@ function Citation({
 }
 
 /** The passage of a citation, as it stands in its document. */
-function Passage({ selection }: { selection: Chosen | undefined }) {
+function Passage({ selection }: { selection: SourceSelection | undefined }) {
   const source = selection?.source;
   const text = useLoad(
     async (signal) => {

@@ -100,7 +100,7 @@ function ChannelView({
               </button>
             </p>
           )}
-          <Messages messages={withFound(shownMessages, matches)} hits={hitsOf(matches)} />
+          <Messages messages={withMatches(shownMessages, matches)} hits={hitsOf(matches)} />
         </>
       )}
     </Show>
@@ -119,13 +119,13 @@ async function newest({ name, collection }: Channel, count: number, signal: Abor
 }
 
 /** The window of a question, and its messages with their texts. */
-interface Found {
+interface ChannelMatches {
   window: Schemas["ContextWindow"];
   tokens: number;
   messages: ChannelMessage[];
 }
 
-async function askChannel({ name, collection }: Channel, query: string, signal: AbortSignal): Promise<Found> {
+async function askChannel({ name, collection }: Channel, query: string, signal: AbortSignal): Promise<ChannelMatches> {
   const body = { query, channel: name, collection, max_tokens: BUDGET };
   const { window, tokens, messages } = await api.channelContext(body, { signal });
   const ids = messages.map((message) => message.id);
@@ -143,14 +143,14 @@ function summary(channel: Channel, messages: readonly ChannelMessage[], more: bo
   return `${more ? "The newest " : ""}${counted(messages.length, "message")} of #${channel.name}, in ${counted(threads, "thread")}`;
 }
 
-function resultTitle(matches: Found, query: string): string {
+function resultTitle(matches: ChannelMatches, query: string): string {
   return matches.messages.length === 0
     ? `Nothing in this channel answers “${query}”`
     : `${counted(matches.messages.length, "message")}, ${wholeNumber(matches.tokens)} tokens, for “${query}”`;
 }
 
 /** What the trace says of each message, by its document. */
-function hitsOf(matches: Found | undefined): ReadonlyMap<string, string> | undefined {
+function hitsOf(matches: ChannelMatches | undefined): ReadonlyMap<string, string> | undefined {
   if (matches === undefined) return undefined;
   const inside = new Set(matches.messages.map((message) => message.document.id));
   const describe = (entry: Entry) =>
@@ -161,7 +161,7 @@ function hitsOf(matches: Found | undefined): ReadonlyMap<string, string> | undef
 }
 
 /** Once a question was asked, what it found, and what else was loaded of the same threads, in order of time. */
-function withFound(messages: readonly ChannelMessage[], matches: Found | undefined): readonly ChannelMessage[] {
+function withMatches(messages: readonly ChannelMessage[], matches: ChannelMatches | undefined): readonly ChannelMessage[] {
   if (matches === undefined) return messages;
   const threadOf = ({ document }: ChannelMessage) => document.thread ?? document.key;
   const threads = new Set(matches.messages.map(threadOf));

@@ -275,7 +275,7 @@ function OneGraph({
   );
 }
 
-type Found = { node: { id: string; name: string }; near: Neighbor[] };
+type Surroundings = { node: { id: string; name: string }; near: Neighbor[] };
 
 function Sentence({
   summary,
@@ -286,7 +286,7 @@ function Sentence({
   summary: Summary;
   criteria: GraphCriteria;
   subgraph: Subgraph | undefined;
-  surroundings: Found | undefined;
+  surroundings: Surroundings | undefined;
 }) {
   const then = criteria.at === "" ? "" : ` on ${instant(criteria.at)}`;
   if (criteria.node !== "" && surroundings !== undefined) {
@@ -371,7 +371,7 @@ function Body({
   /** What of it held at the time that is shown. */
   visible: Subgraph;
   criteria: GraphCriteria;
-  surroundings: Found | undefined;
+  surroundings: Surroundings | undefined;
   selected: Neighbor | undefined;
   edge: string;
   onHit: (id: string) => void;

@@ -46,12 +46,12 @@ export default function Operations() {
   const requestedPart = fields.get("part");
   const names = NAMES.filter(([name]) => !OWNERS.has(name) || person.value?.owner === true);
   const part = requestedPart === null ? "overview" : names.find(([name]) => name === requestedPart)?.[0];
-  const Shown = part === undefined ? Missing : PARTS[part];
+  const PartScreen = part === undefined ? Missing : PARTS[part];
   return (
     <>
       <Segmented label="Part" options={names} value={part} onChange={(next) => setFields({ part: next, person: undefined })} />
       <div class="operations-part">
-        <Shown />
+        <PartScreen />
       </div>
     </>
   );

@@ -91,7 +91,7 @@ export function PersonPage({ id }: { id: string }) {
 
 function Sections({ account, onChanged }: { account: Account; onChanged: () => void }) {
   const { user, users, keys, sessions, identities } = account;
-  const seen = lastUse([...keys, ...sessions]);
+  const lastSeen = lastUse([...keys, ...sessions]);
   return (
     <>
       <nav class="small crumbs" aria-label="Place">
@@ -103,7 +103,7 @@ function Sections({ account, onChanged }: { account: Account; onChanged: () => v
         {user.name} {user.owner && <span class="tag">owner</span>} {user.disabled && <span class="tag bad">disabled</span>}
       </h1>
       <p class="sub">
-        Here since {day(user.created)}, {seen === undefined ? "and never seen" : `last seen ${instant(seen)}`}
+        Here since {day(user.created)}, {lastSeen === undefined ? "and never seen" : `last seen ${instant(lastSeen)}`}
       </p>
       <Roles account={account} onChanged={onChanged} />
       <Memberships account={account} onChanged={onChanged} />

@@ -8,7 +8,7 @@ import { DeleteDialog } from "../../ui/receipt";
 import { TrustLabel } from "../../window/trust";
 import { OfCollection } from "./collection";
 
-type Held = Schemas["Quarantined"];
+type Quarantined = Schemas["Quarantined"];
 
 const PAGE = 50;
 
@@ -66,7 +66,7 @@ function Review({ collection }: { collection: string }) {
           <ol class="held-list after" aria-label="Quarantined texts">
             {rows.map((row) => (
               <li key={row.id}>
-                <HeldText heldDocument={row} source={sources.get(row.source) ?? ""} onDone={loaded.reload} />
+                <QuarantinedText document={row} source={sources.get(row.source) ?? ""} onDone={loaded.reload} />
               </li>
             ))}
           </ol>
@@ -83,31 +83,31 @@ function Review({ collection }: { collection: string }) {
   );
 }
 
-function HeldText({ heldDocument, source, onDone }: { heldDocument: Held; source: string; onDone: () => void }) {
+function QuarantinedText({ document, source, onDone }: { document: Quarantined; source: string; onDone: () => void }) {
   const [deleting, remove] = useState(false);
-  const name = heldDocument.title || heldDocument.key;
+  const name = document.title || document.key;
   return (
     <article class="panel held" aria-label={name}>
       <div class="held-why">
-        <span class="tag">{heldDocument.pattern.replaceAll("_", " ")}</span>
-        <span>{PATTERNS.get(heldDocument.pattern) ?? "It matches this attack pattern."}</span>
+        <span class="tag">{document.pattern.replaceAll("_", " ")}</span>
+        <span>{PATTERNS.get(document.pattern) ?? "It matches this attack pattern."}</span>
       </div>
       <div class="held-head">
         <div>
           <h2>{name}</h2>
           <p class="small dim">
-            {source === "" ? heldDocument.key : `${source} / ${heldDocument.key}`}
-            {heldDocument.author !== null && ` · ${heldDocument.author}`} · {instant(heldDocument.recorded)}
+            {source === "" ? document.key : `${source} / ${document.key}`}
+            {document.author !== null && ` · ${document.author}`} · {instant(document.recorded)}
           </p>
         </div>
-        <TrustLabel origin={heldDocument.origin} trust={heldDocument.trust} />
+        <TrustLabel origin={document.origin} trust={document.trust} />
       </div>
       <p class="text held-text" tabIndex={0} role="region" aria-label={`Text of ${name}`}>
-        {heldDocument.text}
+        {document.text}
       </p>
-      {Object.keys(heldDocument.metadata).length > 0 && (
+      {Object.keys(document.metadata).length > 0 && (
         <dl class="receipt" aria-label={`Metadata of ${name}`}>
-          {Object.entries(heldDocument.metadata).map(([field, value]) => (
+          {Object.entries(document.metadata).map(([field, value]) => (
             <div key={field}>
               <dt class="dim">{field}</dt>
               <dd>{JSON.stringify(value)}</dd>
@@ -121,11 +121,11 @@ function HeldText({ heldDocument, source, onDone }: { heldDocument: Held; source
           name={`Release ${name}`}
           title={`Release ${name}?`}
           danger={false}
-          run={() => api.releaseQuarantined({ document: heldDocument.id })}
+          run={() => api.releaseQuarantined({ document: document.id })}
           onDone={onDone}
         >
           <p>
-            From now on, searches and windows have it, at the level “{heldDocument.trust}”. The release is noted in the audit log.
+            From now on, searches and windows have it, at the level “{document.trust}”. The release is noted in the audit log.
           </p>
         </ConfirmButton>
         <button class="btn compact danger" type="button" aria-label={`Delete ${name}`} onClick={() => remove(true)}>
@@ -135,10 +135,10 @@ function HeldText({ heldDocument, source, onDone }: { heldDocument: Held; source
       {deleting && (
         <DeleteDialog
           title={`Delete ${name}?`}
-          preview={{ document: heldDocument.key, pattern: heldDocument.pattern, characters: wholeNumber(Array.from(heldDocument.text).length) }}
+          preview={{ document: document.key, pattern: document.pattern, characters: wholeNumber(Array.from(document.text).length) }}
           remove={async (purge) => {
-            const receipt = await api.deleteDocument({ document: heldDocument.id, purge });
-            return { document: heldDocument.key, id: heldDocument.id, ...receipt };
+            const receipt = await api.deleteDocument({ document: document.id, purge });
+            return { document: document.key, id: document.id, ...receipt };
           }}
           onClose={(deleted) => {
             remove(false);

@@ -87,7 +87,7 @@ export function Question({
                 ))}
               </select>
             </label>
-            <Seen settings={settings} />
+            <SeeAsPicker settings={settings} />
             <Summary settings={settings} />
             <label>
               <input
@@ -114,7 +114,7 @@ export function Question({
 }
 
 /** Who asks. Who may ask as another user goes on with the same settings. */
-function Seen({ settings }: { settings: Settings }) {
+function SeeAsPicker({ settings }: { settings: Settings }) {
   const [, go] = useLocation();
   const me = person.value;
   const users = useLoad((signal) => (me?.owner === true ? ifAllowed(api.listUsers({}, { signal })) : undefined), []);
