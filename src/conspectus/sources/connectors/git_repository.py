@@ -21,9 +21,9 @@ from conspectus.model.pages import portions
 from conspectus.model.records import NewDocument
 from conspectus.ports.connectors import ConnectionSite
 from conspectus.private import make_folder
-from conspectus.sources.connectors.front_matter import page_id, read_page
 from conspectus.sources.connectors.git_process import Git
 from conspectus.sources.connectors.git_remote import PROTOCOLS, check_remote, protocol_of
+from conspectus.sources.connectors.markdown_pages import page_id, read_page
 from conspectus.sources.connectors.page_index import Difference, File, PageIndexState, Row, identify, is_page
 from conspectus.sources.files.local_files import SKIPPED_FOLDERS, LocalFiles
 from conspectus.sources.web.address_policy import AddressPolicy

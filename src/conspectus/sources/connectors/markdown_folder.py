@@ -24,7 +24,7 @@ from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 from conspectus.ports import FoundFile
 from conspectus.ports.connectors import ConnectionSite
-from conspectus.sources.connectors.front_matter import page_id, read_page
+from conspectus.sources.connectors.markdown_pages import page_id, read_page
 from conspectus.sources.connectors.page_index import Difference, File, PageIndexState, Row, identify, is_page
 from conspectus.sources.files.local_files import LocalFiles
 from conspectus.text.hashing import content_hash

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from conspectus.deferred import dataclass
 from conspectus.sources.files.json_documents import UNSTORABLE
 
 TICKS = re.compile(r"`{3,}")
@@ -12,8 +13,16 @@ COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f]")
 VISIBLE_TYPES = ("text/markdown", "text/plain")
 
 
-def notebook_text(text: str) -> str:
-    """Return the cells of a notebook as Markdown. Raises ValueError for an invalid notebook."""
+@dataclass(frozen=True, slots=True)
+class Notebook:
+    """The cells of a notebook as Markdown, and its metadata, as they are in the file."""
+
+    markdown: str
+    metadata: Mapping[str, Any]
+
+
+def read_notebook(text: str) -> Notebook:
+    """Return a notebook. Raises ValueError for an invalid one."""
     try:
         value = json.loads(text, parse_constant=str)
     except RecursionError:
@@ -21,9 +30,11 @@ def notebook_text(text: str) -> str:
     cells = _cells(value)
     if cells is None:
         raise ValueError("it has no cells")
-    language = _language(value)
+    metadata = value.get("metadata")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    language = _language(metadata)
     blocks = (block for cell in cells if isinstance(cell, Mapping) for block in _blocks(cell, language))
-    return UNSTORABLE.sub("\ufffd", "\n\n".join(filter(None, blocks)))
+    return Notebook(UNSTORABLE.sub("\ufffd", "\n\n".join(filter(None, blocks))), metadata)
 
 
 def _cells(value: object) -> Sequence[Any] | None:
@@ -38,10 +49,10 @@ def _cells(value: object) -> Sequence[Any] | None:
     return [cell for sheet in inner for cell in sheet] if inner else None
 
 
-def _language(value: Mapping[str, Any]) -> str:
-    metadata = value.get("metadata")
+def _language(metadata: Mapping[str, Any]) -> str:
+    """Return the programming language of the cells; empty if the metadata name none."""
     for part, name in (("language_info", "name"), ("kernelspec", "language")):
-        inner = metadata.get(part) if isinstance(metadata, Mapping) else None
+        inner = metadata.get(part)
         language = inner.get(name) if isinstance(inner, Mapping) else None
         if isinstance(language, str) and re.fullmatch(r"[\w+#.-]{1,40}", language):
             return language

@@ -13,11 +13,11 @@ from conspectus.model.records import NewDocument, Syntax
 from conspectus.sources.files.delimited import DELIMITERS, read_delimited_table
 from conspectus.sources.files.extract import Extract, Refused
 from conspectus.sources.files.feeds import feed_documents, is_feed
-from conspectus.sources.files.file_properties import language_metadata
-from conspectus.sources.files.html import markdown_title, read_html, rst_title
+from conspectus.sources.files.file_properties import declared_authors, declared_language, language_metadata
+from conspectus.sources.files.html import FRONT, markdown_title, read_html, rst_title
 from conspectus.sources.files.json_documents import json_documents, json_lines_documents
 from conspectus.sources.files.markdown_tables import render_html_tables
-from conspectus.sources.files.notebooks import notebook_text
+from conspectus.sources.files.notebooks import read_notebook
 from conspectus.sources.subtitles.json_captions import is_captions
 from conspectus.sources.subtitles.ttml import is_ttml
 
@@ -52,6 +52,7 @@ CONTAINER_TYPES = MAIL_TYPES | {"application/zip", "application/x-tar", "applica
 SHEET_SUFFIXES = frozenset({".xls", ".xlsx", ".xlsm", ".xlsb", ".ods"})
 MAX_SNIFFED_CHARACTERS = 4_000
 TITLE_LENGTH = 300
+_PROPERTY = re.compile(r"^(?:authors?|lang(?:uage)?)[ \t]*:", re.MULTILINE)
 _WEB_PAGE = re.compile(r"\s*(?:<!--[^>]*-->\s*)?<(?:!doctype\s+html|html|head|body|table)\b", re.IGNORECASE)
 CODE_SUFFIXES = """
 .asm .bash .bat .c .cc .cfg .clj .cljs .cmake .conf .cpp .cs .css .cue .cxx .d .dart .el .elm .erl .ex .exs
@@ -148,7 +149,24 @@ _code = _text_reader("code", lambda _: "")
 
 
 def _markdown(text: str, name: str) -> Parsed:
-    return (_page(render_html_tables(text), name, title=markdown_title(text), syntax="markdown"),), None
+    fields = _front_matter(text)
+    document = replace(
+        _page(render_html_tables(text), name, title=markdown_title(text), syntax="markdown"),
+        author=declared_authors(fields),
+        metadata=declared_language(fields),
+    )
+    return (document,), None
+
+
+def _front_matter(text: str) -> Mapping[str, object]:
+    """Return the fields of the front matter if it names authors or a language; else none."""
+    front = FRONT.match(text)
+    if front is None or not _PROPERTY.search(front[2]):
+        return {}
+    # PyYAML takes 30 ms to load, and most files do not need it.
+    from conspectus.sources.files.front_matter import split_front_matter
+
+    return split_front_matter(text)[0]
 
 
 def _html(text: str, name: str) -> Parsed:
@@ -193,10 +211,11 @@ def _xml(text: str, name: str) -> Parsed:
 
 
 def _notebook(text: str, name: str) -> Parsed:
-    markdown = notebook_text(text)
-    if not markdown.strip():
+    notebook = read_notebook(text)
+    if not notebook.markdown.strip():
         return (), "the notebook is empty"
-    return _markdown(markdown, name)
+    [document], notice = _markdown(notebook.markdown, name)
+    return (replace(document, author=declared_authors(notebook.metadata) or document.author),), notice
 
 
 def _json_lines(text: str, name: str) -> Parsed:

@@ -14,8 +14,8 @@ from conspectus.errors import FetchFailed, NotFound, TooLarge, UnreadableFile
 from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 from conspectus.settings import Settings
-from conspectus.sources.connectors.front_matter import page_id, read_page, split_front_matter
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
+from conspectus.sources.connectors.markdown_pages import page_id, read_page
 from conspectus.sources.files.local_files import LocalFiles
 
 
@@ -82,14 +82,19 @@ async def test_a_page_gets_or_loses_its_parent(tmp_path: Path) -> None:
 
 async def test_front_matter_is_title_tags_and_metadata(tmp_path: Path) -> None:
     text = "---\ntitle: 'On: herons'\nid: 007\ntags: [birds, 'grey, big']\nstatus: draft\n"
-    text += "date: 2024-05-01\n...\n# Heading\nBody.\n"
+    text += "author: Ann Keeper\ndate: 2024-05-01\n...\n# Heading\nBody.\n"
     write_files(tmp_path, {"s/a.md": text, "s/b.md": "---\ntags: one, two\n---\n# Named so\n"})
     documents = await documents_by_path(MarkdownFolder(tmp_path))
     page = documents["s/a.md"]
     assert (page.title, page.text, page.syntax) == ("On: herons", "# Heading\nBody.\n", "markdown")
+    assert page.author == "Ann Keeper"
     assert page.metadata == {
-        "tags": ["birds", "grey, big"], "status": "draft", "date": "2024-05-01", "path": "s/a.md",
-    }  # fmt: skip
+        "tags": ["birds", "grey, big"],
+        "status": "draft",
+        "author": "Ann Keeper",
+        "date": "2024-05-01",
+        "path": "s/a.md",
+    }
     assert (documents["s/b.md"].title, documents["s/b.md"].metadata["tags"]) == ("Named so", ["one", "two"])
 
 
@@ -258,55 +263,6 @@ async def test_watching_says_that_something_changed(tmp_path: Path) -> None:
 async def test_watching_a_missing_folder_fails(tmp_path: Path) -> None:
     with pytest.raises(FetchFailed):
         await anext(MarkdownFolder(tmp_path / "missing").watch())
-
-
-BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
-    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
-)
-
-
-@pytest.mark.parametrize(
-    "block",
-    [
-        BOMB,
-        "a: &a {k: v}\nb:\n  <<: [*a, *a]\n",
-        "a: " + "[" * 5_000,
-        "a: " + "{a: " * 5_000,
-        "? [a, b]\n: c\n",
-        "a: 'unclosed\n",
-        "\tid: tabs\n",
-        'a: "\\UFFFFFFFF"\n',
-        "- a list\n- and no mapping\n",
-        "just text",
-        "a: b\nc",
-        "a: b\x00\n",
-        "%YAML 9.9\n",
-    ],
-    ids=range(13),
-)
-def test_hostile_front_matter_is_text(block: str) -> None:
-    text = f"---\n{block}\n---\nBody."
-    assert split_front_matter(text) == ({}, text)
-    assert (page_id(text), read_page(text, "s/page.md").text) == (None, text)
-
-
-def test_tags_of_other_languages_are_strings() -> None:
-    text = "---\nx: !!python/object/apply:os.system ['false']\ny: !!int '1'\nid: !!binary aGk=\n---\nBody."
-    fields, body = split_front_matter(text)
-    assert (fields, body) == ({"x": ["false"], "y": "1", "id": "aGk="}, "Body.")
-
-
-@pytest.mark.parametrize("text", ["---\n---\nBody.", "---\n# a comment\n---\nBody.", "---   \n\n...\nBody."])
-def test_empty_front_matter_is_left_out(text: str) -> None:
-    assert split_front_matter(text) == ({}, "Body.")
-
-
-@pytest.mark.parametrize(
-    "text", ["", "---", "---\n", "---\na: b\n", "a: b\n---\n", " ---\na: b\n---\n", "----\na: b\n----\n"]
-)
-def test_what_is_no_front_matter_is_text(text: str) -> None:
-    assert split_front_matter(text) == ({}, text)
 
 
 @pytest.mark.parametrize("value", ["[a]", "{a: b}", "''", "' '", "x" * 201, "~x: y"])

@@ -1,5 +1,6 @@
 """The author and the language of a file are those that its properties name."""
 
+import json
 from collections.abc import Mapping
 
 import pytest
@@ -18,7 +19,11 @@ from tests.office_samples import (
 )
 
 from conspectus.model.records import NewDocument
-from conspectus.sources.files.file_properties import MAX_AUTHOR_CHARACTERS, join_authors
+from conspectus.sources.files.file_properties import (
+    MAX_AUTHOR_CHARACTERS,
+    declared_authors,
+    join_authors,
+)
 from conspectus.sources.files.local_files import LocalFiles
 
 CORE = "http://schemas.openxmlformats.org/package/2006/relationships/metadata/core-properties"
@@ -99,6 +104,8 @@ def test_core_properties_name_author_and_language(kind: str) -> None:
         (b'<html lang=de-AT><meta name=Author content="Ann Keeper"><p>Text</p>', "a.html"),
         (b'<html lang=de-AT><meta name=Author content="Ann Keeper"><p>Text</p>'
          b'<img src="data:image/jpeg;base64,aaaa">', "photo.html"),
+        (b"---\nauthor: Ann Keeper\nlang: de-AT\n---\nText", "a.md"),
+        (b"---\nauthors:\n  - name: Ann Keeper\nlanguage: de-AT\n---\nText", "a.md"),
     ],
 )  # fmt: skip
 def test_every_format_names_author_and_language(data: bytes, name: str) -> None:
@@ -129,3 +136,50 @@ def test_a_book_by_nobody_has_no_author() -> None:
 def test_an_author_has_a_limit_and_stands_once() -> None:
     assert join_authors(["Ann", "Ann;  Ben "]) == "Ann, Ben"
     assert len(join_authors(["x" * 10_000]) or "") == MAX_AUTHOR_CHARACTERS
+
+
+def test_a_notebook_names_its_authors() -> None:
+    cells = [{"cell_type": "markdown", "source": "Text"}]
+    metadata = {"authors": [{"name": "Ann Keeper"}, {"name": "Ben"}], "language": "sql"}
+    document = read_file(json.dumps({"cells": cells, "metadata": metadata}).encode(), "a.ipynb")
+    assert document.author == "Ann Keeper, Ben"
+    assert "language" not in document.metadata
+
+
+@pytest.mark.parametrize(
+    ("value", "author"),
+    [
+        (["Ann", {"name": "Ben"}], "Ann, Ben"),
+        ({"name": "Ann", "email": "ann@example.org"}, "Ann"),
+        ("Ann\x00\x1b[31m \u202eKeeper\u202c\ud800", "Ann[31m Keeper"),
+        (["x" * 10_000], "x" * MAX_AUTHOR_CHARACTERS),
+        ("42", None),
+        (42, None),
+        (None, None),
+        ({"name": ["Ann"]}, None),
+        ([["Ann"]], None),
+        ("\u202e", None),
+    ],
+)
+def test_an_author_of_any_form_is_a_name_or_none(value: object, author: str | None) -> None:
+    assert declared_authors({"author": value}) == author
+
+
+def test_authors_stand_in_either_field() -> None:
+    assert declared_authors({"author": "Ann", "authors": ["Ann", "Ben"]}) == "Ann, Ben"
+
+
+@pytest.mark.parametrize(
+    "front_matter",
+    [
+        b"author: [",
+        b"author: &a [*a, *a]",
+        b"author: " + b"[" * 50,
+        b"author: !!python/object:x {}",
+        b"authors:",
+    ],
+)
+def test_front_matter_that_is_no_yaml_leaves_the_text(front_matter: bytes) -> None:
+    document = read_file(b"---\n%s\n---\nText" % front_matter, "a.md")
+    assert document.author is None
+    assert document.text.endswith("Text")

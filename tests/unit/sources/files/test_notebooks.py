@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conspectus.errors import UnreadableFile
 from conspectus.sources.files.local_files import LocalFiles
-from conspectus.sources.files.notebooks import notebook_text
+from conspectus.sources.files.notebooks import read_notebook
 
 FILES = LocalFiles()
 FIELDS = ("source", "outputs", "data", "text", "text/plain", "cell_type", "ename", "level")
@@ -45,7 +45,7 @@ def test_a_notebook_of_the_third_format_is_read() -> None:
     old = {"nbformat": 3, "worksheets": [{"cells": [
         {"cell_type": "heading", "level": 2, "source": "Part"}, {"cell_type": "code", "input": "1 + 1"},
     ]}]}  # fmt: skip
-    assert notebook_text(json.dumps(old)) == "## Part\n\n```\n1 + 1\n```"
+    assert read_notebook(json.dumps(old)).markdown == "## Part\n\n```\n1 + 1\n```"
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"cells": 1}', "[" * 100_000, "null", '"cells"'])
@@ -67,6 +67,6 @@ JUNK = st.recursive(
 
 @given(st.lists(JUNK), JUNK)
 def test_cells_of_any_shape_are_read(cells: list[object], metadata: object) -> None:
-    text = notebook_text(json.dumps({"cells": cells, "metadata": metadata}))
+    text = read_notebook(json.dumps({"cells": cells, "metadata": metadata})).markdown
     assert "\0" not in text
     text.encode()
