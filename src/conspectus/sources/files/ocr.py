@@ -13,6 +13,7 @@ from conspectus.deferred import dataclass
 from conspectus.errors import optional
 from conspectus.model.records import Box
 from conspectus.sources.files.ocr_languages import ALL_LANGUAGES, MAX_ENGINES, LanguageChoice
+from conspectus.sources.files.page_skew import WHITE, skew_degrees
 
 Image: TypeAlias = Any
 """An image of Pillow."""
@@ -35,7 +36,7 @@ MIN_SKEW_DEGREES = 1.0
 NOISE_RADIUS = 0.8
 """Pixels; letters of 11 points at 200 dpi have strokes of 3."""
 BOX_UNITS = 1_000
-LANCZOS, BICUBIC = 1, 3
+LANCZOS, BILINEAR = 1, 2
 """Numbers of filters in Pillow."""
 TIME_SHARE = 0.8
 """Share of a reading's time limit after which no further page is recognized."""
@@ -125,7 +126,7 @@ class Recognizer:
 
     def read(self, image: Image) -> RecognizedPage:
         """Return the text of a page image, which may be skewed or turned; empty if it has no words."""
-        page_image = _soften(_fit_pixels(image.convert("L")))
+        page_image = _straighten(_soften(_fit_pixels(image.convert("L"))))
         words = self._words(page_image, self.choice.current)
         quarter_turns = 0
         if _mean_confidence(words) < TURNED_CONFIDENCE:
@@ -143,7 +144,7 @@ class Recognizer:
         return _compose_page(words, page_image.size, quarter_turns)
 
     def _words(self, image: Image, language: str) -> list[Word]:
-        """Return the words of an image in reading order, after it was straightened."""
+        """Return the words of an image in reading order, after it was straightened if it is very skewed."""
         engine = self.engines[language]
         _show(engine, image)
         layout = engine.AnalyseLayout()
@@ -151,7 +152,7 @@ class Recognizer:
             return []
         degrees = math.degrees(layout.Orientation()[3])
         if MIN_SKEW_DEGREES <= abs(degrees) < 45:
-            _show(engine, image.rotate(degrees, fillcolor=255, resample=BICUBIC))
+            _show(engine, image.rotate(degrees, fillcolor=WHITE, resample=BILINEAR))
         remaining = self.deadline - time.monotonic()
         engine.Recognize(0 if remaining == math.inf else max(1, int(remaining * 1_000)))
         words = list(_iterate_words(engine))
@@ -246,6 +247,14 @@ def _fit_pixels(image: Image) -> Image:
 def _soften(image: Image) -> Image:
     """Return the image with the noise of a scanner smoothed, which hides letters and costs time."""
     return image.filter(optional("PIL.ImageFilter", EXTRA, "pillow").GaussianBlur(NOISE_RADIUS))
+
+
+def _straighten(image: Image) -> Image:
+    """Return the image with straight lines: Tesseract would need a second layout of the page for it."""
+    degrees = skew_degrees(image)
+    if abs(degrees) < MIN_SKEW_DEGREES:
+        return image
+    return image.rotate(degrees, fillcolor=WHITE, resample=BILINEAR)
 
 
 def _iterate_words(engine: Any) -> Iterator[Word]:

@@ -157,4 +157,5 @@ def _render(page: pypdfium2.PdfPage) -> object:
     """Return the image of a page at 200 dpi, or less if the page is huge."""
     width, height = page.get_size()
     scale = min(DPI / POINTS_PER_INCH, math.sqrt(MAX_PIXELS / max(1.0, width * height)))
-    return page.render(scale=scale, grayscale=True).to_pil()
+    # PDFium takes twice as long for shades of gray as for colors, which Pillow makes gray in no time.
+    return page.render(scale=scale).to_pil().convert("L")
