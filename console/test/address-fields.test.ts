@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choiceField, countField, flagField, readFields, textField, writeFields } from "../src/ui/address-fields.ts";
+import {
+  choiceField,
+  countField,
+  flagField,
+  labelledField,
+  listField,
+  readFields,
+  shareField,
+  textField,
+  writeFields,
+} from "../src/ui/address-fields.ts";
 
 const FIELDS = { words: textField(), sort: choiceField(["added", "title"]), open: flagField(), days: countField(100) };
 
@@ -16,3 +26,18 @@ test("what is written is read again, and defaults leave the address", () => {
   assert.deepEqual(readFields(FIELDS, search), values);
   assert.deepEqual(writeFields(FIELDS, { words: "", sort: "added", days: undefined }), { words: "", sort: "", days: "" });
 });
+
+const GRAPH = { hops: labelledField([["1", "one"], ["2", "two"]] as const), types: listField(), weight: shareField() };
+
+test("labels, lists and shares are read as they were written", () => {
+  const values = { hops: "2", types: ["works at", "a,b"], weight: 0.35 } as const;
+  assert.deepEqual(readFields(GRAPH, new URLSearchParams(writeFields(GRAPH, values))), values);
+  assert.deepEqual(writeFields(GRAPH, { hops: "1", types: [], weight: 0 }), { hops: "", types: "", weight: "" });
+});
+
+for (const weight of ["-0.1", "1.01", "NaN", "much", "Infinity"]) {
+  test(`${weight} is no share`, () => {
+    const search = new URLSearchParams({ hops: "9", types: "", weight });
+    assert.deepEqual(readFields(GRAPH, search), { hops: "1", types: [], weight: 0 });
+  });
+}

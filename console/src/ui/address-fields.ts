@@ -18,6 +18,11 @@ export const choiceField = <T extends string>(options: readonly [T, ...T[]]): Fi
   write: (value) => (value === options[0] ? "" : value),
 });
 
+/** One of the choices of a control with their labels; the first is the default. */
+export const labelledField = <T extends string>(
+  choices: readonly [readonly [T, string], ...(readonly [T, string])[]],
+): Field<T> => choiceField(choices.map(([name]) => name) as [T, ...T[]]);
+
 export const flagField = (): Field<boolean> => ({
   read: (text) => text === "yes",
   write: (value) => (value ? "yes" : ""),
@@ -27,6 +32,20 @@ export const flagField = (): Field<boolean> => ({
 export const countField = (most: number): Field<number> => ({
   read: (text) => (text !== null && /^\d{1,15}$/.test(text) && Number(text) <= most ? Number(text) : 0),
   write: (value) => (value === 0 ? "" : String(value)),
+});
+
+/** A number from 0 to 1; 0 where there is none. */
+export const shareField = (): Field<number> => ({
+  read: (text) => (text !== null && Number(text) > 0 && Number(text) <= 1 ? Number(text) : 0),
+  write: (value) => (value === 0 ? "" : String(value)),
+});
+
+const BETWEEN = "\n";
+
+/** Texts without line breaks, such as names. */
+export const listField = (): Field<readonly string[]> => ({
+  read: (text) => (text === null || text === "" ? [] : text.split(BETWEEN)),
+  write: (value) => value.join(BETWEEN),
 });
 
 // oxlint-disable-next-line typescript/no-explicit-any

@@ -3,7 +3,8 @@ import { Link, useLocation } from "wouter-preact";
 import { useState } from "preact/hooks";
 import { api, type Schemas } from "../../api/client";
 import { readPages } from "../../api/lists";
-import { useFields } from "../../ui/address";
+import { useAddress } from "../../ui/address";
+import { labelledField, textField } from "../../ui/address-fields";
 import { Segmented } from "../../ui/controls";
 import { counted, instant, wholeNumber } from "../../ui/format";
 import { Show, State, useLoad } from "../../ui/load";
@@ -11,18 +12,19 @@ import { RecordPage } from "./record";
 import "./answers.css";
 
 type Summary = Schemas["AnswerSummary"];
-type Kind = Summary["kind"] | "all";
 
 const PATH = "/answers";
 const PAGE = 50;
 const MOST = 1000;
 
-const KINDS: readonly (readonly [Kind, string])[] = [
+const KINDS = [
   ["all", "All"],
   ["window", "Windows"],
   ["chat", "Chats"],
   ["recall", "Recalls"],
-];
+] as const satisfies readonly (readonly [Summary["kind"] | "all", string])[];
+
+const FIELDS = { user: textField(), kind: labelledField(KINDS) };
 
 export default function Answers() {
   const [path] = useLocation();
@@ -31,9 +33,8 @@ export default function Answers() {
 }
 
 function List() {
-  const [fields, setFields] = useFields();
+  const [{ user, kind }, setFields] = useAddress(FIELDS);
   const [count, setCount] = useState(PAGE);
-  const [user, kind] = [fields.get("user") ?? "", kindOf(fields.get("kind"))];
   const answers = useLoad(
     (signal) =>
       readPages(count, MOST, async (limit, after) => {
@@ -64,7 +65,7 @@ function List() {
           label="Kind of answer"
           options={KINDS}
           value={kind}
-          onChange={(selected) => setFields({ kind: selected === "all" ? undefined : selected })}
+          onChange={(selected) => setFields({ kind: selected })}
         />
       </div>
       <Show of={answers} what="the answer records">
@@ -90,8 +91,6 @@ function List() {
     </>
   );
 }
-
-const kindOf = (name: string | null): Kind => KINDS.find(([kind]) => kind === name)?.[0] ?? "all";
 
 function Nothing() {
   return (

@@ -4,7 +4,8 @@ import { Link, useLocation } from "wouter-preact";
 import type { Arguments } from "@conspectus/client";
 import { api, type Schemas } from "../../api/client";
 import { readCollections } from "../../api/lists";
-import { useFields } from "../../ui/address";
+import { useAddress } from "../../ui/address";
+import { labelledField, textField } from "../../ui/address-fields";
 import { Segmented } from "../../ui/controls";
 import { counted, sliceLetters, wholeNumber } from "../../ui/format";
 import { Failure, useAction } from "../../ui/action";
@@ -14,13 +15,13 @@ import { TableHeader } from "../../window/table-header";
 import { ask, begun, pieces, type Answer, type Source } from "./events";
 import "./chat.css";
 
-type Injection = "on" | "off" | "both";
-
 const INJECTIONS = [
   ["on", "With context"],
   ["off", "Without"],
   ["both", "Both"],
 ] as const;
+
+const FIELDS = { collection: textField("*"), context: labelledField(INJECTIONS) };
 
 /** A question with its answers: one, or one with context and one without. */
 interface Exchange {
@@ -58,9 +59,7 @@ export default function Chat() {
 }
 
 function Conversation({ model, collections }: { model: string; collections: readonly string[] }) {
-  const [fields, setFields] = useFields();
-  const collection = fields.get("collection") ?? "*";
-  const injection = (fields.get("context") ?? "on") as Injection;
+  const [{ collection, context: injection }, setFields] = useAddress(FIELDS);
   const [exchanges, setExchanges] = useState<Exchange[]>([]);
   const [typed, type] = useState("");
   const [busy, setBusy] = useState(false);
@@ -112,7 +111,7 @@ function Conversation({ model, collections }: { model: string; collections: read
             label="Context"
             options={INJECTIONS}
             value={injection}
-            onChange={(context) => setFields({ context: context === "on" ? undefined : context })}
+            onChange={(context) => setFields({ context })}
           />
         </div>
       </div>

@@ -3,7 +3,8 @@ import { useState } from "preact/hooks";
 import { api, type Schemas } from "../../api/client";
 import { readPages, sourcesOf, type Rows } from "../../api/lists";
 import { Failure } from "../../ui/action";
-import { useFields } from "../../ui/address";
+import { useAddress } from "../../ui/address";
+import { textField } from "../../ui/address-fields";
 import { AskForm } from "../../ui/controls";
 import { counted, score, wholeNumber } from "../../ui/format";
 import { Missing, Show, State, useLoad } from "../../ui/load";
@@ -15,18 +16,20 @@ const FIRST = 100;
 const PAGE = 1000;
 const BUDGET = 2000;
 
+const FIELDS = { channel: textField(), query: textField() };
+
 interface Channel {
   collection: string;
   name: string;
 }
 
 export default function Conversations() {
-  const [fields, setFields] = useFields();
+  const [fields, setFields] = useAddress(FIELDS);
   const channels = useLoad(allChannels, []);
   return (
     <Show of={channels} what="the channels">
       {(channels) => {
-        const name = fields.get("channel") ?? channels[0]?.name;
+        const name = fields.channel || channels[0]?.name;
         const selected = channels.find((channel) => channel.name === name);
         if (channels.length === 0) {
           return (
@@ -57,7 +60,7 @@ export default function Conversations() {
               <ChannelView
                 key={`${selected.collection}/${selected.name}`}
                 channel={selected}
-                query={fields.get("query") ?? ""}
+                query={fields.query}
                 onQuery={(query) => setFields({ query })}
               />
             )}

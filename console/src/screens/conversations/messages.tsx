@@ -1,7 +1,8 @@
 import { useState } from "preact/hooks";
 import type { Schemas } from "../../api/client";
 import { day, score } from "../../ui/format";
-import { useFields } from "../../ui/address";
+import { useAddress } from "../../ui/address";
+import { flagField } from "../../ui/address-fields";
 
 type ChannelMessage = Schemas["ChannelMessage"];
 
@@ -14,6 +15,7 @@ interface Reply {
   stated: boolean;
 }
 
+const FIELDS = { unlikely: flagField() };
 const LIKELY = 0.5;
 
 /** Messages in the order in which they were written; a chosen one lights up its thread. */
@@ -26,8 +28,7 @@ export function Messages({
   hits: ReadonlyMap<string, string> | undefined;
 }) {
   const [thread, choose] = useState<string>();
-  const [fields, setFields] = useFields();
-  const unlikely = fields.get("unlikely") === "yes";
+  const [{ unlikely }, setFields] = useAddress(FIELDS);
   const byKey = new Map(messages.map((message) => [message.document.key, message]));
   let before = "";
   return (
@@ -45,7 +46,7 @@ export function Messages({
           <input
             type="checkbox"
             checked={unlikely}
-            onChange={(event) => setFields({ unlikely: event.currentTarget.checked ? "yes" : undefined })}
+            onChange={(event) => setFields({ unlikely: event.currentTarget.checked })}
           />
           Also links below {LIKELY.toFixed(2)}
         </label>

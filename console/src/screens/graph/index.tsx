@@ -2,7 +2,8 @@
 import { useMemo } from "preact/hooks";
 import { api } from "../../api/client";
 import { usualOf } from "../../api/lists";
-import { useFields } from "../../ui/address";
+import { useAddress } from "../../ui/address";
+import { labelledField, listField, shareField, textField, type Values } from "../../ui/address-fields";
 import { SegmentedField } from "../../ui/controls";
 import { counted, instant, wholeNumber } from "../../ui/format";
 import { Failed, Missing, Show, State, useLoad } from "../../ui/load";
@@ -28,35 +29,33 @@ import {
 } from "./state";
 import "./graph.css";
 
-type Change = (changes: Record<string, string | undefined>) => void;
 type Choice = readonly (readonly [string, string])[];
 
-const HOPS: readonly (readonly ["1" | "2" | "3", string])[] = [
+const HOPS = [
   ["1", "1"],
   ["2", "2"],
   ["3", "3"],
-];
-const BETWEEN = "\n";
+] as const;
+const FIELDS = {
+  collection: textField(),
+  graph: textField(),
+  node: textField(),
+  hops: labelledField(HOPS),
+  types: listField(),
+  weight: shareField(),
+  at: textField(),
+  /** The neighbor whose way is shown. */
+  hit: textField(),
+  /** The edge whose sentence is shown. */
+  edge: textField(),
+};
 
-function criteriaOf(fields: URLSearchParams): GraphCriteria {
-  const hops = Number(fields.get("hops"));
-  const weight = Number(fields.get("weight"));
-  return {
-    collection: fields.get("collection") ?? "",
-    graph: fields.get("graph") ?? "",
-    node: fields.get("node") ?? "",
-    hops: hops >= 1 && hops <= 3 ? hops : 1,
-    types: fields.get("types")?.split(BETWEEN) ?? [],
-    weight: weight > 0 && weight <= 1 ? weight : 0,
-    at: fields.get("at") ?? "",
-  };
-}
+type Change = (changes: Partial<Values<typeof FIELDS>>) => void;
 
 export default function Graph() {
-  const [fields, setFields] = useFields();
+  const [{ hit, edge, hops, ...restrictions }, setFields] = useAddress(FIELDS);
   const collections = useLoad((signal) => api.listCollections({}, { signal }), []);
-  const criteria = criteriaOf(fields);
-  const hit = fields.get("hit") ?? "";
+  const criteria = { ...restrictions, hops: Number(hops) };
   return (
     <Show of={collections} what="the collections">
       {(collectionList) => {
@@ -69,7 +68,7 @@ export default function Graph() {
             collections={names}
             criteria={{ ...criteria, collection }}
             hit={hit}
-            edge={fields.get("edge") ?? ""}
+            edge={edge}
             onChange={setFields}
           />
         );
@@ -192,7 +191,7 @@ function OneGraph({
   );
   const near = useLoad(
     async (signal) => (node === "" ? null : loadNeighborhood(criteria, signal)),
-    [collection, graph, node, hops, types.join(BETWEEN), weight, at],
+    [collection, graph, node, hops, types.join(), weight, at],
   );
   const surroundings = near.data ?? undefined;
   const subgraph = useMemo(() => {
@@ -203,7 +202,7 @@ function OneGraph({
       return filterSubgraph(neighborhood(surroundings.node, surroundings.near, current), criteria);
     }
     return all.data === undefined ? undefined : filterSubgraph(all.data, criteria);
-  }, [all.data, surroundings, node, types.join(BETWEEN), weight]);
+  }, [all.data, surroundings, node, types.join(), weight]);
   const visible = useMemo(() => subgraph && subgraphAt(subgraph, at), [subgraph, at]);
   const selected = surroundings?.near.find((neighbor) => neighbor.node.id === hit);
   const go = (id: string) => onChange({ node: id, hit: undefined });
@@ -311,7 +310,7 @@ function Sentence({
 function Filters({ summary, criteria, onChange }: { summary: Summary; criteria: GraphCriteria; onChange: Change }) {
   const { types, weight, hops } = criteria;
   const toggled = (type: string) =>
-    (types.includes(type) ? types.filter((other) => other !== type) : [...types, type]).join(BETWEEN);
+    types.includes(type) ? types.filter((other) => other !== type) : [...types, type];
   const relations = Object.entries(summary.relations).sort((a, b) => b[1] - a[1]);
   return (
     <>
@@ -331,11 +330,11 @@ function Filters({ summary, criteria, onChange }: { summary: Summary; criteria: 
           max="1"
           step="0.05"
           value={weight}
-          onChange={(event) => onChange({ weight: event.currentTarget.value === "0" ? "" : event.currentTarget.value })}
+          onChange={(event) => onChange({ weight: Number(event.currentTarget.value) })}
         />
       </label>
       <div class="graph-types chips" role="group" aria-label="Types of edges">
-        <button class="chip" type="button" aria-pressed={types.length === 0} onClick={() => onChange({ types: "" })}>
+        <button class="chip" type="button" aria-pressed={types.length === 0} onClick={() => onChange({ types: [] })}>
           All types <b>{wholeNumber(summary.edges)}</b>
         </button>
         {relations.slice(0, 40).map(([type, count]) => (

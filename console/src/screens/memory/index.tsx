@@ -1,7 +1,8 @@
 /** What an agent knows, what it knew at any time, and what was true then. */
 import { useMemo, useState } from "preact/hooks";
 import { Failure } from "../../ui/action";
-import { useFields } from "../../ui/address";
+import { useAddress } from "../../ui/address";
+import { labelledField, textField } from "../../ui/address-fields";
 import { Segmented } from "../../ui/controls";
 import { day } from "../../ui/format";
 import { Missing, Show, State, useLoad, type Loaded } from "../../ui/load";
@@ -29,25 +30,31 @@ import { RetentionRules } from "./rules";
 import { rangeOf, Slider, Timeline } from "./timeline";
 import "./memory.css";
 
-type View = "lanes" | "map";
-const VIEWS: readonly (readonly [View, string])[] = [
+const VIEWS = [
   ["lanes", "Lanes"],
   ["map", "Map"],
-];
+] as const;
+type View = (typeof VIEWS)[number][0];
 
+const FIELDS = {
+  scope: textField(),
+  at: textField(),
+  query: textField(),
+  view: labelledField(VIEWS),
+  filter: textField(),
+};
 const FIRST = 40;
 /** From so many lanes on they can be filtered. */
 const MANY = 8;
 
 export default function MemoryScreen() {
-  const [fields, setFields] = useFields();
+  const [fields, setFields] = useAddress(FIELDS);
   const scopes = useLoad(allScopes, []);
   return (
     <Show of={scopes} what="the scopes">
       {(scopes) => {
         const key = (scope: Scope) => `${scope.collection}/${scopeName(scope)}`;
-        const requested = fields.get("scope");
-        const selected = requested === null ? scopes[0] : scopes.find((scope) => key(scope) === requested);
+        const selected = fields.scope === "" ? scopes[0] : scopes.find((scope) => key(scope) === fields.scope);
         if (scopes.length === 0) {
           return (
             <State title="Nobody remembers anything yet">
@@ -79,14 +86,14 @@ export default function MemoryScreen() {
               <ScopeView
                 key={key(selected)}
                 scope={selected}
-                at={fields.get("at")}
-                query={fields.get("query") ?? ""}
+                at={fields.at}
+                query={fields.query}
                 onAt={(at) => setFields({ at: new Date(at).toISOString() })}
                 onQuery={(query) => setFields({ query })}
-                asMap={fields.get("view") === "map"}
-                onView={(view) => setFields({ view: view === "map" ? view : undefined })}
-                filter={fields.get("filter") ?? ""}
-                onFilter={(filter) => setFields({ filter: filter || undefined })}
+                asMap={fields.view === "map"}
+                onView={(view) => setFields({ view })}
+                filter={fields.filter}
+                onFilter={(filter) => setFields({ filter })}
               />
             )}
           </>
@@ -109,7 +116,7 @@ function ScopeView({
 }: {
   scope: Scope;
   /** An instant as in the address, or nothing for now. */
-  at: string | null;
+  at: string;
   query: string;
   onAt: (at: number) => void;
   onQuery: (query: string) => void;
@@ -125,7 +132,7 @@ function ScopeView({
   const read = useLoad((signal) => readLanes(scope, limit, signal), [limit]);
   const matches = useFound(scope, filter, read.data?.next != null);
   const [frames, frame] = useState<readonly Frame[]>([]);
-  const at = requestedAt === null || Number.isNaN(Date.parse(requestedAt)) ? now : Date.parse(requestedAt);
+  const at = Number.isNaN(Date.parse(requestedAt)) ? now : Date.parse(requestedAt);
   return (
     <Show of={read} what="the memories">
       {({ lanes: loaded, memories: newest, versions: histories, next }) => {

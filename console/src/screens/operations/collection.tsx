@@ -2,17 +2,20 @@ import type { ComponentChildren } from "preact";
 import { api } from "../../api/client";
 import { readCollections, usualOf } from "../../api/lists";
 import { person } from "../../session";
-import { useFields } from "../../ui/address";
+import { useAddress } from "../../ui/address";
+import { textField } from "../../ui/address-fields";
 import { Show, State, useLoad } from "../../ui/load";
+
+const FIELDS = { collection: textField() };
 
 /** What belongs to one collection, which is chosen above it and stands in the address. */
 export function OfCollection({ children }: { children: (collection: string) => ComponentChildren }) {
-  const [fields, setFields] = useFields();
+  const [fields, setFields] = useAddress(FIELDS);
   const collections = useLoad(readCollections, []);
   return (
     <Show of={collections} what="the collections">
       {(collections) => {
-        const selected = fields.get("collection") || usualOf(collections.map((collection) => collection.name));
+        const selected = fields.collection || usualOf(collections.map((collection) => collection.name));
         if (selected === undefined) return <State title="There is no collection that you may see" />;
         return (
           <>

@@ -1,6 +1,7 @@
 /** What runs, what waits for a person, who may do what, and what models were asked. */
 import type { ComponentType } from "preact";
-import { useFields } from "../../ui/address";
+import { useAddress } from "../../ui/address";
+import { textField } from "../../ui/address-fields";
 import { Segmented } from "../../ui/controls";
 import { Missing } from "../../ui/load";
 import { person } from "../../session";
@@ -41,11 +42,12 @@ const PARTS: Record<Part, ComponentType> = {
   audit: Audit,
 };
 
+const FIELDS = { part: textField("overview"), person: textField() };
+
 export default function Operations() {
-  const [fields, setFields] = useFields();
-  const requestedPart = fields.get("part");
+  const [fields, setFields] = useAddress(FIELDS);
   const names = NAMES.filter(([name]) => !OWNERS.has(name) || person.value?.owner === true);
-  const part = requestedPart === null ? "overview" : names.find(([name]) => name === requestedPart)?.[0];
+  const part = names.find(([name]) => name === fields.part)?.[0];
   const PartScreen = part === undefined ? Missing : PARTS[part];
   return (
     <>

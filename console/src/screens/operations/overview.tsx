@@ -3,7 +3,8 @@ import { Link } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
 import { ifAllowed, inCollections, readPages } from "../../api/lists";
 import { person } from "../../session";
-import { useFields } from "../../ui/address";
+import { useAddress } from "../../ui/address";
+import { choiceField } from "../../ui/address-fields";
 import { counted, wholeNumber } from "../../ui/format";
 import { hasEnded } from "../../ui/job";
 import { Show, useLoad } from "../../ui/load";
@@ -11,14 +12,15 @@ import { Jobs, SELECTIONS, type Selected } from "./jobs";
 
 type Collection = Schemas["CollectionStatus"];
 
+const FIELDS = { state: choiceField<Selected | "">(["", ...SELECTIONS]) };
 const JOBS = 50;
 const MAX_JOBS = 100;
 const RUNNING_MS = 2_000;
 const IDLE_MS = 15_000;
 
 export function Overview() {
-  const [fields, setFields] = useFields();
-  const selected = SELECTIONS.find((selection) => selection === fields.get("state"));
+  const [{ state }, setFields] = useAddress(FIELDS);
+  const selected = state === "" ? undefined : state;
   const [count, setCount] = useState(JOBS);
   const status = useLoad((signal) => api.status({}, { signal }), []);
   const quarantine = useLoad(quarantined, []);

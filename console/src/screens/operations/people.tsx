@@ -3,7 +3,8 @@ import { Link } from "wouter-preact";
 import { api, type Schemas } from "../../api/client";
 import { person } from "../../session";
 import { ConfirmButton, Failure, useAction } from "../../ui/action";
-import { useFields } from "../../ui/address";
+import { useAddress } from "../../ui/address";
+import { textField } from "../../ui/address-fields";
 import { CopyButton, Dialog } from "../../ui/controls";
 import { counted } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
@@ -14,14 +15,15 @@ import { PersonPage, personPath } from "./person";
 
 type User = Schemas["User"];
 
+const FIELDS = { person: textField() };
+
 const owner = (): boolean => person.value?.owner === true;
 const mayAdminister = (): boolean => person.value?.scopes.includes("admin") === true;
 
 /** Who the person is; users, keys and groups only with a key that may read them. */
 export function People() {
-  const [fields] = useFields();
-  const requested = fields.get("person");
-  if (requested !== null && owner()) return <PersonPage key={requested} id={requested} />;
+  const [{ person: requested }] = useAddress(FIELDS);
+  if (requested !== "" && owner()) return <PersonPage key={requested} id={requested} />;
   return (
     <>
       {mayAdminister() ? <Accounts /> : <OnlySelf />}

@@ -3,7 +3,8 @@ import { useState } from "preact/hooks";
 import { api, type Schemas } from "../../api/client";
 import { inCollections, readPages } from "../../api/lists";
 import { Failure } from "../../ui/action";
-import { useFields } from "../../ui/address";
+import { useAddress } from "../../ui/address";
+import { textField } from "../../ui/address-fields";
 import { AskForm } from "../../ui/controls";
 import { counted, wholeNumber } from "../../ui/format";
 import { Missing, Show, State, useLoad } from "../../ui/load";
@@ -17,6 +18,7 @@ import "./streams.css";
 type Stream = Schemas["Stream"];
 type Caption = Schemas["Caption"];
 
+const FIELDS = { stream: textField(), query: textField(), from: textField(), to: textField() };
 const PAGE = 1000;
 const ENTITIES = 6;
 
@@ -26,12 +28,12 @@ interface Placed {
 }
 
 export default function Streams() {
-  const [fields, setFields] = useFields();
+  const [fields, setFields] = useAddress(FIELDS);
   const streams = useLoad(allStreams, []);
   return (
     <Show of={streams} what="the streams">
       {(choices) => {
-        const requested = fields.get("stream") ?? choices[0]?.stream.source.id;
+        const requested = fields.stream || choices[0]?.stream.source.id;
         const selected = choices.find((choice) => choice.stream.source.id === requested);
         if (choices.length === 0) {
           return (
@@ -62,8 +64,8 @@ export default function Streams() {
               <StreamView
                 key={selected.stream.source.id}
                 placed={selected}
-                query={fields.get("query") ?? ""}
-                view={viewOf(fields.get("from"), fields.get("to"))}
+                query={fields.query}
+                view={viewOf(fields.from, fields.to)}
                 onQuery={(query) => setFields({ query })}
                 onView={(view) => setFields({ from: view?.from.toString(), to: view?.to.toString() })}
               />

@@ -22,8 +22,8 @@ export function wholeOf(stream: Stream, last: number): View {
 }
 
 /** What the address says, or nothing for the whole stream. */
-export function viewOf(from: string | null, to: string | null): View | undefined {
-  const view = { from: Number.parseFloat(from ?? ""), to: Number.parseFloat(to ?? "") };
+export function viewOf(from: string, to: string): View | undefined {
+  const view = { from: Number.parseFloat(from), to: Number.parseFloat(to) };
   return view.from < view.to ? view : undefined;
 }
 
