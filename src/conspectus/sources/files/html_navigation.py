@@ -18,6 +18,8 @@ _BANNER = re.compile(
     r"|cookieconsent|cookiebot|cybotcookie|onetrust-|(?:^|[\s_-])cc-(?:window|banner)|didomi-|usercentrics|truste_",
     re.IGNORECASE,
 )
+_SKIP_LINK = re.compile(r"(?:^|[\s_-])(?:skip|jump)[_-]?(?:content|link|main|nav|to)", re.IGNORECASE)
+"""Classes of links into the page, "Skip to content", which few readers see."""
 _PAGE = frozenset({"html", "body", "main", "article"})
 
 
@@ -26,6 +28,8 @@ def is_navigation(tag: str, attributes: Mapping[str, str]) -> bool:
     if tag in NAVIGATION_TAGS or attributes.get("role", "").lower() in NAVIGATION_ROLES:
         return True
     names = f"{attributes.get('id', '')} {attributes.get('class', '')}"
+    if tag == "a" and attributes.get("href", "").startswith("#"):
+        return _SKIP_LINK.search(names) is not None
     return tag not in _PAGE and _BANNER.search(names) is not None
 
 

@@ -8,6 +8,6 @@ MIN_LONG_WORDS = 2
 
 
 def margin_block(margin: str, text: str) -> str:
-    """Return a `Header` or `Footer` with its text; empty if it has none but the number of the page."""
+    """Return a `Header` or `Footer` with its text; empty if it has no words but the page number."""
     is_page_number = bool(_DIGIT.search(text)) and len(_LONG_WORD.findall(text)) < MIN_LONG_WORDS
-    return f"{margin}: {text}" if text and not is_page_number else ""
+    return f"{margin}: {text}" if any(map(str.isalnum, text)) and not is_page_number else ""

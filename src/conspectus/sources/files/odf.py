@@ -50,6 +50,9 @@ MARGINS = {"header": "Header", "header-first": "Header", "header-left": "Header"
 TITLE = "title"
 TITLE_STYLE = "Title"
 PLACEHOLDERS = frozenset({"date-time", "footer", "header", "page-number"})
+FIELDS_BY_SHEET = frozenset({"file-name", "sheet-name"})
+UNKNOWN_FIELD = "???"
+"""The stored text of a field whose value LibreOffice knows only on the page."""
 MAX_SPACES = 100
 MAX_REPEATED_LENGTH = 2_000_000
 """Characters of cells and rows that a few bytes can ask to be repeated."""
@@ -256,7 +259,8 @@ class _Reader:
         name = local_name(element)
         has_hidden_style = attribute_of(element, "style-name") in self.hidden
         is_hidden = has_hidden_style or attribute_of(element, "is-hidden") == "true"
-        if not name or name in LEFT_OUT or is_hidden:
+        is_unknown = name in FIELDS_BY_SHEET and element.text == UNKNOWN_FIELD
+        if not name or name in LEFT_OUT or is_hidden or is_unknown:
             return ""
         special = self._specials().get(name)
         return special(element) if special else self._inside(element)

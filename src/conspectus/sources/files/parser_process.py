@@ -40,7 +40,7 @@ Answer: TypeAlias = Mapping[str, Any]
 
 IDLE_SECONDS = 10
 COMPLAINTS = 100_000
-OLD_DOCUMENTS = {"WordDocument": "DOC", "PowerPoint Document": "PPT"}
+OLD_DOCUMENTS = {"WordDocument": ("DOC", "DOCX"), "PowerPoint Document": ("PPT", "PPTX")}
 OUTLOOK_MESSAGE = "__properties_version1.0"
 OFFICE_PARTS = frozenset({"[content_types].xml", "_rels/.rels", "mimetype", "meta-inf/container.xml"})
 """Parts that an office document or an EPUB has, whatever the name of its file."""
@@ -164,9 +164,9 @@ def _read_compound(data: bytes, limits: Limits) -> Extract:
     """Read a message of Outlook or a workbook; raise an error for other documents from before 2007."""
     if OUTLOOK_MESSAGE.encode("utf-16-le") in data:
         return read_message(data)
-    for name, kind in OLD_DOCUMENTS.items():
+    for name, (kind, successor) in OLD_DOCUMENTS.items():
         if name.encode("utf-16-le") in data:
-            raise Unsupported(f"unsupported format ({kind}). Convert it to DOCX, XLSX or PPTX.")
+            raise Unsupported(f"unsupported format ({kind}). Convert it to {successor}.")
     return _read_old_workbook(data, limits)
 
 

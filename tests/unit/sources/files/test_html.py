@@ -22,6 +22,7 @@ VISIBLE = [
     ("<article><header><a href=/>By her</a></header>text</article>", "By her\ntext"),
     ("<footer>Printed in the town of Heron, where it was written. <a href=/>Terms</a></footer>",
      "Printed in the town of Heron, where it was written. Terms"),
+    ("<a class=skipped href='#b'>Part B</a> of <a class=skip-link href=/rope>rope</a>", "Part B of rope"),
     ("<p id=cookie-recipe>Bake cookies for ten minutes.</p>", "Bake cookies for ten minutes."),
 ]  # fmt: skip
 LEFT_OUT = [
@@ -32,6 +33,8 @@ LEFT_OUT = [
     "<div id=onetrust-banner-sdk><p>We value your privacy</p><button>Accept</button></div>",
     "<section class='site cookie-notice'>We use cookies. <button>Accept</button></section>",
     "<noscript>Turn it on</noscript>",
+    "<a class=skipToContent_fXgn href='#content'>Skip to main content</a>",
+    "<a class='mw-jump-link' href='#bodyContent'>Jump to content</a>",
 ]
 
 

@@ -29,6 +29,19 @@ def test_margins_of_pages_are_read_once_without_page_numbers() -> None:
     assert (extract.text, extract.notice) == ("x\n\nHeader: Harbor handbook", None)
 
 
+def test_a_sheet_has_no_header_with_the_fields_of_its_page() -> None:
+    name = "<text:sheet-name>???</text:sheet-name>"
+    master = (
+        f"<style:header><text:p>{name}</text:p></style:header>"
+        f"<style:footer><text:p>Draft of {name} (<text:title>???</text:title>)</text:p></style:footer>"
+        f"<style:header-left><text:p>{name} (<text:title>???</text:title>)</text:p></style:header-left>"
+    )
+    table = "<table:table><table:table-row><table:table-cell><text:p>x</text:p></table:table-cell>"
+    body = f"{table}</table:table-row></table:table>"
+    extract = read("spreadsheet", body, **{"styles.xml": styles(master)})
+    assert extract.text.splitlines()[-1] == "Footer: Draft of ()"
+
+
 def test_charts_and_formulas_are_read() -> None:
     chart = draw(f"<draw:object {OBJECT}/>")
     parts = {"Object 1/content.xml": CHART}
