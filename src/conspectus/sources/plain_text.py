@@ -1,7 +1,9 @@
 """Texts of files: line ends are one kind, and images, audio and binary data are refused."""
 
+import re
 import unicodedata
 from collections.abc import Iterable
+from itertools import pairwise
 
 from conspectus.deferred import dataclass
 from conspectus.errors import UnreadableFile, UnsupportedContent
@@ -35,8 +37,12 @@ MAX_STRAY_CONTROLS = 3
 """So many may be in a short file whose name is that of a text, unless they are half of it."""
 MAX_ACCENT_SHARE = 0.3
 EAST_ASIAN_SCRIPTS = frozenset({"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL"})
+OTHER_ALPHABETS = frozenset({"ARABIC", "CYRILLIC", "GREEK", "HEBREW"})
+"""Those of legacy encodings that divide words by spaces: no word of them has Latin letters."""
 MIN_GUESSABLE_BYTES = 100
 """The encoding of a shorter file is guessed only if its characters could be words."""
+FORMATTING_CONTROLS = frozenset("\b\f\x1b")
+_WORD = re.compile(r"[^\W\d_]+")
 MAX_ZERO_SHARE = 0.1
 """Largest share of zero characters in a file whose name is that of a text."""
 
@@ -102,15 +108,34 @@ def _is_binary(data: bytes, decoded: Decoded, *, is_text: bool) -> bool:
 
 def _could_be_words(text: str) -> bool:
     """Return whether few characters are above ASCII, or letters of one script (at most half if Latin)."""
+    if not FORMATTING_CONTROLS.isdisjoint(text) or any(map(_is_no_word, _WORD.findall(text))):
+        return False
     above_ascii = [character for character in text if character > "\x7f"]
     letters = [character for character in above_ascii if character.isalpha()]
     if len(above_ascii) < MAX_ACCENT_SHARE * len(text):
         return True
-    scripts = {unicodedata.name(letter, "").partition(" ")[0] for letter in letters}
+    scripts = _scripts(letters)
     has_one_script = len(scripts) == 1 or scripts <= EAST_ASIAN_SCRIPTS
     if not has_one_script or 3 * len(letters) < 2 * len(above_ascii):
         return False
     return "LATIN" not in scripts or 2 * len(above_ascii) <= len(text)
+
+
+def _is_no_word(letters: str) -> bool:
+    """Return whether Latin letters stand beside those of another alphabet, or a capital inside a word.
+
+    A capital between letters of ASCII is usual in names.
+    """
+    if letters.isascii():
+        return False
+    scripts = _scripts(letters)
+    is_mixed = "LATIN" in scripts and not scripts.isdisjoint(OTHER_ALPHABETS)
+    neighbours = pairwise(letters)
+    return is_mixed or any(a.islower() and b.isupper() and not (a + b).isascii() for a, b in neighbours)
+
+
+def _scripts(letters: Iterable[str]) -> set[str]:
+    return {unicodedata.name(letter, "").partition(" ")[0] for letter in letters}
 
 
 def _warnings(decoded: Decoded, zeros: int) -> Iterable[str]:

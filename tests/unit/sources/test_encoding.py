@@ -49,7 +49,11 @@ def test_a_single_accent_is_not_taken_for_another_script(text: str) -> None:
     assert (decoded.text, decoded.encoding) == (text, "cp1252")
 
 
-@given(st.text(), st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]))
+# The mark of UTF-16 with a zero character behind it is that of UTF-32.
+@given(
+    st.text().filter(lambda text: not text.startswith("\0")),
+    st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]),
+)
 def test_marked_unicode_is_always_right(text: str, codec: str) -> None:
     encoded = text.encode(codec, errors="replace")
     decoded = decode(encoded)
