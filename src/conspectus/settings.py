@@ -518,7 +518,7 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
             name = variable.removeprefix(PREFIX)
             nearest = difflib.get_close_matches(name, sorted(own.removeprefix(PREFIX) for own in names), 1)
             advice = f"did you mean {PREFIX}{nearest[0]}?" if nearest else "see the reference of settings"
-            sentences.append(f"{variable} is no setting, and has no effect; {advice}")
+            sentences.append(f"{variable} is not a setting and has no effect; {advice}")
     return sentences
 
 

@@ -76,7 +76,7 @@ def test_an_empty_list_says_so(shell: Shell, command: str) -> None:
 def test_a_variable_that_is_no_setting_is_named(shell: Shell, notes: Path) -> None:
     done = shell("status", CONSPECTUS_CHUNKSIZE="100", CONSPECTUS_EMBEDDER="none")
     assert (
-        "CONSPECTUS_CHUNKSIZE is no setting, and has no effect; did you mean CONSPECTUS_CHUNK_SIZE?"
+        "CONSPECTUS_CHUNKSIZE is not a setting and has no effect; did you mean CONSPECTUS_CHUNK_SIZE?"
         in done.err
     )
 

@@ -169,7 +169,7 @@ async def test_many_writers_and_readers_at_once_lose_nothing(engine: Engine) -> 
 
 async def test_a_file_cannot_be_a_store(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(StorageError, match="cannot be made a folder"):
+    with pytest.raises(StorageError, match="cannot be used as the folder of a store"):
         async with conspectus.open(tmp_path / "file", settings=SETTINGS):
             pass
 

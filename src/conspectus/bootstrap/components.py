@@ -383,7 +383,7 @@ def _make_folder(folder: Path) -> None:
     try:
         make_folder(folder)
     except OSError as fault:
-        raise StorageError(f"{folder} cannot be made a folder for the store: {fault.strerror}") from fault
+        raise StorageError(f"{folder} cannot be used as the folder of a store: {fault.strerror}") from fault
 
 
 def now() -> datetime:

@@ -94,7 +94,7 @@ def _prepare_folder(there: StoreAddress) -> None:
         names = {path.name for path in there.folder.iterdir()}
     except OSError as fault:
         raise StorageError(
-            f"{there.folder} cannot be made a folder for the store: {fault.strerror}"
+            f"{there.folder} cannot be used as the folder of a store: {fault.strerror}"
         ) from fault
     ours = {records.name, f"{records.name}-wal", f"{records.name}-shm", *FILES}
     if names and (records.name not in names or not names <= ours):

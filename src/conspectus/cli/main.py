@@ -102,7 +102,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _with_advice(error: typer.TyperException) -> str:
     """Return the message; about an unknown command, with the one that does it, or those of its group."""
-    message = error.format_message()
+    message = error.format_message().replace("Value error, ", "")
     unknown = re.match(r"No such command '([^']+)'", message)
     context = getattr(error, "ctx", None)
     if unknown is None or context is None:

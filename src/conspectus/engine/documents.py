@@ -92,8 +92,8 @@ class DocumentService(Service):
 
         A document with a stored key replaces that document atomically. Documents are written in batches of at
         most 500, one transaction each. Raises InvalidInput, TooLarge or PreconditionFailed; the batch at
-        fault is not written. A text that is the name of a file here, or the address of a page, is refused:
-        its content was meant.
+        fault is not written. A text that is the path of an existing file, or the address of a page, is
+        refused, because its content was probably meant.
         """
         target, access = await self._writer.writable(source, collection)
         embedder = await self._context.embedder(access.collection)
@@ -261,7 +261,7 @@ class DocumentService(Service):
     ) -> DocumentExport:
         """Export a page of documents, messages, tasks and events as JSON Lines, as they were added.
 
-        A line holds what was given: text, fields, pages and sections, the source with its metadata, and a
+        A line has what was added: text, fields, pages and sections, the source with its metadata, and a
         vector unless the embedder makes it. Quarantined documents follow, if you may review them. `after` is
         a cursor; a page has `limit` lines, or as many as the settings allow. Captions and memories have
         exports of their own; they are counted in `left_out` of the last page.
@@ -372,10 +372,10 @@ class DocumentService(Service):
     ) -> Receipt:
         """Delete documents with their children, chunks and vectors; return how many. Unknown ids count 0.
 
-        They are in no result when this returns. `purge` also waits until no file holds their text, nor that
-        of other deleted documents of their collections. An id that is unknown may be that of a document that
-        was deleted before: then all collections that the person may edit are purged. A deletion of
-        quarantined documents is noted in the audit log.
+        When this returns, no result contains them. `purge` also waits until no file holds their text, nor
+        that of other deleted documents of their collections. An unknown id may belong to a document that was
+        deleted earlier, so it purges all collections that you may edit. The audit log records a deletion of
+        quarantined documents.
         """
         require_scope(self._person, "write", "write")
         await self._core.answer_writes.wait_until_written()

@@ -316,13 +316,13 @@ class MemoryService(Service):
         replay: Annotated[bool, "Also read memories that were read before."] = False,
         **names: Unpack[ScopeNames],
     ) -> Job:
-        """Have the chat model read the memories of a scope (None: all) for facts, in a background job.
+        """Extract facts from the memories of a scope (None: all) with the chat model, in a background job.
 
-        It reads what it has not read, or what has changed since. Each fact becomes a memory that cites the
-        memory it quotes; memories stay as they are. The run ends before prompts and answers could exceed
-        `max_tokens` (None: as the settings say); its result is a report without texts. With `replay`, facts
-        are derived again from stored answers, without a call. A queued or running job of the same request is
-        returned. Raises ChatNotConfigured, InvalidInput, NotFound or PermissionDenied.
+        The job reads new and changed memories. Each fact becomes a memory that cites the memory it quotes;
+        the memories do not change. The job ends before prompts and answers could exceed `max_tokens` (None:
+        as the settings say). Its result is a report without texts. With `replay`, facts are derived again
+        from stored answers, without a call of the model. If a job of the same request is queued or running,
+        that one is returned. Raises ChatNotConfigured, InvalidInput, NotFound or PermissionDenied.
         """
         scope = choose_scope_or_all(scope, names)
         return await self._extraction().start(collection, scope, max_tokens=max_tokens, replay=replay)

@@ -158,11 +158,13 @@ class SearchService(Service):
         previous: Annotated[str | None, "State of the window that this one begins with."] = None,
         **options: Unpack[QueryOptions],
     ) -> ContextWindow:
-        """Build a window whose trace also covers the chunks of one document, found or not.
+        """Build a window and explain it: each candidate with its status, reason and score in parts.
 
-        The `parts` of the window divide the whole budget. With `fits_from`, the first 20 candidates that the
-        budget leaves out or cuts, or those of the document, say from which budget on they are in it. With
-        `previous`, the `state` of an earlier window, it begins with what is still allowed of that window.
+        With `document`, the trace also covers the chunks of that document, whether they were found or not.
+        The `parts` of the window divide the whole budget. With `fits_from`, the trace names the smallest
+        budget that includes a candidate, for the first 20 that are left out or cut, or for those of the
+        document. With `previous`, the `state` of an earlier window, the window begins with the passages of
+        that one that you may still read.
         """
         budget = window_budget(max_tokens, self._parts.settings)
         stored = None if document is None else (await self._authorized.document(document))[0]
@@ -201,7 +203,7 @@ class SearchService(Service):
         user: UserName,
         **options: Unpack[QueryOptions],
     ) -> ExplanationAs:
-        """Explain a query to a collection as another user, with the grants for what only you can see.
+        """Explain a query as another user, with the missing grants for what only you can see.
 
         Only managers of the whole collection may. Each call is noted in the audit log before it is answered.
         Raises NotFound, PermissionDenied, or Conflict for a user who is disabled.

@@ -57,8 +57,10 @@ def message_id(source: SourceId, key: str) -> DocumentId:
 
 def check_name(kind: str, name: str) -> str:
     """The name of a collection or a source, if it can be one. Raises InvalidInput."""
-    if not name.strip() or clean(name) != name:
-        raise InvalidInput(kind, "a name needs visible characters, all of which can be stored")
+    if not name.strip():
+        raise InvalidInput(kind, "is empty; give a name with visible characters")
+    if clean(name) != name:
+        raise InvalidInput(kind, "has a NUL character or a lone surrogate, which cannot be stored")
     return require_fitting(kind, name, NAME_BYTES)
 
 

@@ -39,10 +39,12 @@ class Range:
         if not is_low and (highest is None or number <= highest):
             return
         if highest is None:
-            raise InvalidInput(name, f"must be at least {_plain(lowest)}")
-        if self.above:
-            raise InvalidInput(name, f"must be above {_plain(lowest)} and at most {_plain(highest)}")
-        raise InvalidInput(name, f"must be from {_plain(lowest)} to {_plain(highest)}")
+            bounds = f"at least {_plain(lowest)}"
+        elif self.above:
+            bounds = f"above {_plain(lowest)} and at most {_plain(highest)}"
+        else:
+            bounds = f"from {_plain(lowest)} to {_plain(highest)}"
+        raise InvalidInput(name, f"must be {bounds}, not {_plain(number)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,11 +47,12 @@ ANSWERS_CONFIDENCE = "answers_confidence"
 class NewMessage(Checked):
     """A message of a channel.
 
-    `key` is the platform's id of it, unique in its channel: writing it again is an edit, which keeps fields
-    that are not given. `reply_to` is the key of the message it answers, `thread` the platform's name of its
-    thread. People have no `role`; programs are `bot`, models `assistant`, messages of the platform `system`.
-    `sequence` is its position in the channel if times do not order it; without both its time is now.
-    `origin` and `trust` can lower its level.
+    `key` is the platform's id of the message, unique in its channel. Writing a key again is an edit; fields
+    that are None keep their values. `reply_to` is the key of the message that it answers, and `thread` the
+    platform's name of its thread. `role` is None for people, `bot` for programs, `assistant` for models and
+    `system` for messages of the platform. `sequence` is its position in the channel if times do not order
+    the messages. Without `at` and `sequence`, it gets the current time. `origin` and `trust` can lower its
+    trust level.
     """
 
     text: Annotated[Text, "Text of the message.", Example("When does the backup run?")]

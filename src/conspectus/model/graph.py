@@ -34,9 +34,9 @@ MENTIONED_WITH = "mentioned_with"
 
 @dataclass(frozen=True, slots=True)
 class Fact(Checked):
-    """Subject, relation, object. With `single` the subject has one object at a time.
+    """A statement of subject, predicate and object, such as Ann, lives in, Köln.
 
-    Then a fact with another object, true from later on, ends the one before it.
+    With `single` the subject has one object at a time: a later fact with another object ends the earlier one.
     """
 
     subject: Annotated[Label, "Subject of the fact.", Example("backup")]
@@ -50,8 +50,8 @@ class GraphExpansion(Checked):
     """How a search uses graphs.
 
     `alpha` (0 to 1) is the weight of graph scores: 0 is vector and keyword search alone, 1 graphs alone.
-    `hops` (0 to 5) is the depth of the traversal. `graphs` are ids or names of graphs that are traversed
-    besides entities of the same passages (None: all graphs of the collection that you may read; empty: none).
+    `hops` (0 to 5) is the depth of the traversal. `graphs` are ids or names of the graphs to traverse (None:
+    all of the collection that you may read; empty: none). Shared entities always connect passages.
     """
 
     alpha: Annotated[float, Range(0, 1), "Weight of graph scores; 1: graphs alone."] = 0.5
@@ -185,9 +185,10 @@ class Neighbor:
 
 @dataclass(frozen=True, slots=True)
 class Traversal(Checked):
-    """The depth of a traversal, and its edges; `at` leaves out what was not valid at that instant.
+    """The depth of a traversal, and which edges it follows.
 
-    `min_trust` leaves out nodes and edges below that level.
+    `at` keeps only nodes and edges that were valid at that instant. `min_trust` keeps only those of that
+    trust level or above.
     """
 
     hops: Annotated[int, Range(0, "max_hops"), "Maximum number of steps."] = 1

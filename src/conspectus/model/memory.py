@@ -383,10 +383,10 @@ class MemoryPage:
 
 @dataclass(frozen=True, slots=True)
 class MemorySelection(Checked):
-    """The memories of a scope to delete: those of `ids`, or those said before `before`, or all of them.
+    """The memories of a scope to delete.
 
-    `older_than_days` is another form of `before`. Give exactly one of the four. Pinned memories are deleted
-    only by `ids`, or with `pinned`.
+    Give exactly one of `ids`, `before` (an instant), `older_than_days` and `everything`. Pinned memories are
+    deleted only by `ids`, or with `pinned`.
     """
 
     ids: Annotated[tuple[Identifier, ...], Length(0, 100_000), "Ids of memories."] = ()
@@ -419,7 +419,7 @@ class MemoryReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Retention(Checked):
-    """How long, and how many, memories of each conversation of a scope are kept (None: no limit).
+    """The maximum age and number of memories in each conversation of a scope (None: no limit).
 
     Pinned memories and notes are not counted and never deleted.
     """

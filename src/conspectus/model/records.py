@@ -239,15 +239,16 @@ class DocumentChanges(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class NewDocument(Checked):
-    """A document to be written; `occurred` may be anything that conspectus.text.times can read.
+    """A document to be written.
 
-    With a `key`, it replaces the document of that key in its source. Without one it is always new. `places`,
-    in order, say where pages and sections begin; sections of Markdown and reStructuredText (`rst`) are found
-    without. `spans` are the chunks to cut the text into: they begin at 0, without gaps, and end with the
-    text. With `if_match`, the fingerprint that the caller read, nothing of the batch is written unless the
-    stored document still has it. `vector` is an embedding in the collection's space: it is used for every
-    chunk, at unit length. If the same text is written again without one, it keeps its vector. `origin` and
-    `trust` can lower the level that follows from where the document is written, never raise it.
+    With a `key`, it replaces the document of that key in its source. Without one it is always new.
+    `occurred` is a datetime, a Period, an ISO 8601 text or seconds since 1970. `places` are the positions
+    where pages and sections begin, in order. Headings of Markdown and reStructuredText (`rst`) need none.
+    `spans` are the chunks to cut the text into: they begin at 0, have no gaps, and end with the text.
+    `if_match` is the fingerprint that the caller read: if the stored document has another one, nothing of
+    the batch is written. `vector` is an embedding of the collection's model, used for every chunk and scaled
+    to length 1. If the same text is written again without one, it keeps its vector. `origin` and `trust` can
+    lower the trust level of the document, never raise it.
     """
 
     text: Annotated[Text, "Text of the document.", Example("The backup runs every night at two.")]

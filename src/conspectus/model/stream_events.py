@@ -25,7 +25,7 @@ EVENT_TYPE = "type"
 
 @dataclass(frozen=True, slots=True)
 class NewEvent(Checked):
-    """Something that happened in a stream, of a type; times as those of captions."""
+    """Something that happened in a stream, with a type; times have the form of caption times."""
 
     type: Annotated[Name, "Type of the event.", Example("arrival")]
     start: Annotated[When, Example("00:12:30")]

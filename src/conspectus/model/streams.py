@@ -35,9 +35,9 @@ from conspectus.model.validation import Validated
 class NewStream(Checked):
     """A stream to be created or changed; fields that are None stay as they are.
 
-    `start_time` is the instant of second 0: without one times are media time, and instants are counted from
-    1970. `time_zone` is an IANA name for reading times of day in queries. `live` says that more captions will
-    come.
+    `start_time` is the instant of second 0. Without one, times are seconds of the recording, and instants are
+    counted from 1970. `time_zone` is the IANA name of the zone for times of day in queries. A `live` stream
+    gets more captions.
     """
 
     name: Annotated[Name, "Name of the stream.", Example("camera-1")]

@@ -22,7 +22,7 @@ TITLE_LENGTH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task to be written. `id` and `metadata` are the caller's."""
+    """A task to be written, with an id and metadata of your own."""
 
     id: Annotated[str, Length(1, ID_LENGTH), "Id that the caller gives it.", Example("auth-1")]
     title: Annotated[str, Length(1, TITLE_LENGTH), "Title of the task.", Example("Fix login")]
@@ -61,7 +61,7 @@ class StoredTask(Task):
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A text that belongs to a task; its `id` is unique there."""
+    """A text that belongs to a task; its `id` is unique within the task."""
 
     id: Annotated[
         str, Length(1, ATTACHMENT_ID_LENGTH), "Id of the attachment in its task.", Example("login.log")

@@ -31,7 +31,7 @@ def embedder_of(setting: str, *, timeout: float, note: Note) -> BedrockEmbedder 
     if not size and cohere_on_bedrock:
         size = str(DEFAULT_DIMENSIONS)
     if not size.isdecimal() or not int(size):
-        raise InvalidInput("embedder", f"{setting!r} needs its size of vector, as in {model}@1536")
+        raise InvalidInput("embedder", f"{setting!r} needs the length of its vectors, as in {model}@1536")
     if cohere_on_bedrock:
         return BedrockEmbedder(name, int(size), timeout=timeout, note=note)
     return HostedEmbedder(model, int(size), timeout=timeout, note=note)

@@ -49,18 +49,18 @@ def reason_against(bounds: Range, number: float) -> str | None:
 @pytest.mark.parametrize(
     ("bounds", "number", "reason"),
     [
-        (Range(1, 10), 0, "must be from 1 to 10"),
-        (Range(1, 10), 11, "must be from 1 to 10"),
+        (Range(1, 10), 0, "must be from 1 to 10, not 0"),
+        (Range(1, 10), 11, "must be from 1 to 10, not 11"),
         (Range(1, 10), 1, None),
         (Range(1, 10), 10, None),
-        (Range(-1, 1), 1.5, "must be from -1 to 1"),
-        (Range(0), -1, "must be at least 0"),
+        (Range(-1, 1), 1.5, "must be from -1 to 1, not 1.5"),
+        (Range(0), -1, "must be at least 0, not -1"),
         (Range(0), 2**62, None),
-        (Range(0, 1, above=True), 0, "must be above 0 and at most 1"),
+        (Range(0, 1, above=True), 0, "must be above 0 and at most 1, not 0"),
         (Range(0, 1, above=True), 1, None),
-        (Range(1, "max_limit"), 1_001, "must be from 1 to 1000"),
+        (Range(1, "max_limit"), 1_001, "must be from 1 to 1000, not 1001"),
         (Range(1, "max_limit"), 1_000, None),
-        (Range(0, 1), float("nan"), "must be from 0 to 1"),
+        (Range(0, 1), float("nan"), "must be from 0 to 1, not nan"),
     ],
 )
 def test_a_number_out_of_range_is_refused_with_the_range(

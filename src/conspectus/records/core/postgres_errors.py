@@ -58,7 +58,7 @@ class ConnectionLost(StorageBusy):
     """The connection failed: everything uncommitted is rolled back."""
 
     def __init__(self, fault: str) -> None:
-        super().__init__(f"{fault}; what was acknowledged is stored; do the rest again")
+        super().__init__(f"{fault}; acknowledged writes are stored. Try again")
         self._fault = fault
 
     def as_unknown_outcome(self) -> WriteOutcomeUnknown:
