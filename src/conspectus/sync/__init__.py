@@ -24,6 +24,7 @@ from conspectus.bridge.owned_engine import OwnedEngine
 from conspectus.engine import Engine
 from conspectus.engine.delegation import delegate_to
 from conspectus.errors import ConspectusError, InvalidInput
+from conspectus.model.trust import Origin
 from conspectus.ports import CountTokens, Embedder
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.web import Reranker
@@ -111,6 +112,7 @@ class BlockingEngine(OtherNames):
     def __init__(self, opening: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
         self._owner: OwnedEngine[Any] = OwnedEngine(opening)
         self._is_in_block = False
+        self._limited_engine: Engine | RemoteEngine | None = None
 
     def __enter__(self) -> Self:
         self._require_no_async_block()
@@ -144,7 +146,17 @@ class BlockingEngine(OtherNames):
     def asynchronous(self) -> "Engine | RemoteEngine":
         """The asynchronous engine, for coroutines that are passed to `run`."""
         engine: Engine | RemoteEngine = self._opened().open()
-        return engine
+        return self._limited_engine or engine
+
+    def with_origin(self, origin: Origin) -> "BlockingEngine":
+        """Return an engine whose writes are trusted no more than texts of an origin, such as `agent`.
+
+        Both use the same store: closing one closes the other.
+        """
+        limited = BlockingEngine.__new__(BlockingEngine)
+        limited._limited_engine = self.asynchronous.with_origin(origin)
+        limited._owner, limited._is_in_block = self._owner, self._is_in_block
+        return limited
 
     def tokenizer(self, name: str = "o200k_base") -> CountTokens:
         """Return the function that counts tokens with a tokenizer. Raises UnknownTokenizer."""

@@ -7,7 +7,7 @@ import pytest
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.errors import NotFound
+from conspectus.errors import NotFound, StoreClosed
 from conspectus.operations.operation import SERVICES
 from conspectus.sync import BlockingEngine
 from conspectus.sync.blocking_service import BlockingService
@@ -55,3 +55,22 @@ async def test_one_opening_is_for_programs_with_an_event_loop_too(tmp_path: Path
         await engine.add("The meeting moved to Thursday.")
     with conspectus.open(tmp_path, settings=SETTINGS) as blocking:
         assert blocking.documents.count() == 1
+
+
+def test_an_engine_with_an_origin_writes_with_the_level_of_that_origin(tmp_path: Path) -> None:
+    with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+        agent = engine.with_origin("agent")
+        [written] = agent.add("The model says that the meeting moved.")
+        [crawled] = agent.with_origin("web").add("The page says that the meeting moved.")
+        [own] = engine.add("Ann says that the meeting moved.")
+        levels = [engine.documents.get(stored.id).trust for stored in (written, crawled, own)]
+    assert levels == ["standard", "untrusted", "trusted"]
+
+
+def test_engines_with_and_without_an_origin_are_closed_together(tmp_path: Path) -> None:
+    engine = conspectus.open(tmp_path, settings=SETTINGS)
+    agent = engine.with_origin("agent")
+    agent.close()
+    for closed in (engine, agent):
+        with pytest.raises(StoreClosed):
+            closed.add("too late")
