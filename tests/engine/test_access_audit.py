@@ -12,7 +12,9 @@ import conspectus
 from conspectus.engine import Engine
 from conspectus.errors import PermissionDenied
 from conspectus.model.access import SCOPES, AuditEntry, Principal
+from conspectus.model.experiments import NewEvidence, NewQuestion
 from conspectus.model.memory import Retention, Scope
+from conspectus.model.records import NewDocument
 from conspectus.operations.access import ACCESS_OPERATIONS
 from conspectus.operations.identities import IDENTITY_OPERATIONS
 from conspectus.operations.keys import KEY_OPERATIONS
@@ -42,6 +44,8 @@ class Audited:
     """An identity of Ann."""
     group_claim: str
     """A claim of the crew."""
+    run: str
+    """A run, whose options are the defaults of its collection."""
     folder: Path
 
     async def rows(self) -> list[AuditEntry]:
@@ -83,6 +87,8 @@ WRITES: Mapping[str, Work] = {
     "delete_connection": lambda a: a.owner.connections.delete("docs", collection="wiki"),
     "set_entity_extraction": lambda a: a.owner.graph.set_entity_extraction(collection="wiki"),
     "delete_graph": lambda a: a.owner.graph.delete("parts", collection="wiki"),
+    "use_run": lambda a: a.owner.experiments.use_run(a.run),
+    "undo_defaults": lambda a: a.owner.experiments.undo_defaults("wiki", version=1),
     "reembed": lambda a: a.owner.maintenance.reembed("vectors:3", collection="wiki"),
 }
 PEOPLE = (
@@ -123,7 +129,12 @@ async def audited(tmp_path: Path) -> AsyncIterator[Audited]:
         invitation = (await engine.logins.create_invitation("ann")).invitation
         identity = await engine.identities.map_identity("ann", "anns-subject", issuer=ISSUER)
         claim = await engine.identities.map_group_claim("crew", "crew", issuer=ISSUER)
-        ids = (key.key.id, session.id, invitation.id, identity.id, claim.id)
+        await engine.add([NewDocument("a page", key="page")], collection="wiki", source="pages", wait=True)
+        question = NewQuestion("page", (NewEvidence("page", 0, 6),))
+        question_set = await engine.experiments.create_set("set", [question], collection="wiki")
+        run = await engine.experiments.start_run(question_set.id)
+        await engine.experiments.use_run(run.id)
+        ids = (key.key.id, session.id, invitation.id, identity.id, claim.id, run.id)
         yield Audited(engine, owner, *ids, pages)
 
 

@@ -93,7 +93,7 @@ def test_a_backup_of_a_migrated_store_holds_what_is_expected(tmp_path: Path) -> 
     assert (version, sums["counters"].rows) == (VERSION, len(SHARED_COUNTERS))
 
 
-@pytest.mark.parametrize("version", ["0018", "9999"])
+@pytest.mark.parametrize("version", ["0019", "9999"])
 async def test_a_version_of_another_program_is_refused_and_left_as_it_is(
     tmp_path: Path, version: str
 ) -> None:

@@ -29,7 +29,8 @@ from conspectus.testing.chat_models import ScriptedChatModel
 SETTINGS = Settings(embedder="none", log_level="error")
 WITHOUT_LEVELS = {
     **dict.fromkeys(
-        ("AlertService", "AnswerService", "SearchService", "RetentionService"), "write no text for prompts"
+        ("AlertService", "AnswerService", "ExperimentService", "SearchService", "RetentionService"),
+        "write no text for prompts",
     ),
     **dict.fromkeys(
         ("AccessService", "IdentityService", "KeyService", "LoginService", "PeopleService"),

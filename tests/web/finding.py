@@ -13,7 +13,7 @@ from tests.web.planting import PLANTED
 
 KEPT = {
     *("collections", "sources", "jobs", "connections", "remote_people"),
-    *("retentions", "alerts", "standing_summaries"),
+    *("retentions", "alerts", "standing_summaries", "question_sets", "runs"),
     *("graph_nodes", "graph_edges", "graph_names", "graph_terms", "graph_events"),
 }
 """Tables of what stays when documents are deleted, until their collection is."""

@@ -25,6 +25,9 @@ _OF_ANN: Final = {"params": _ANN}
 _QUERY: Final = {"query": "quinces", "collection": "{collection}"}
 _DOCUMENTS: Final = [{"text": "Quinces ripen in October.", "title": "Quinces"}]
 _TALK: Final = {"channel": "{fresh}", **_HERE, "messages": [{"text": "Are quinces ripe?", "key": "1"}]}
+_QUESTIONS: Final = [
+    {"query": "quinces", "key": "q1", "evidence": [{"document": "{document}", "start": 0, "end": 7}]}
+]
 _FILES: Final = {"files": ("quinces.md", b"# Quinces\n\nThey ripen in October.", "text/markdown")}
 _SUBTITLES: Final = {"files": ("gate.srt", b"1\n00:00:01,000 --> 00:00:02,000\nA car stops.\n")}
 _POSTS: Final = {"file": ("posts.jsonl", b'{"channel": "garden", "text": "Quinces are ripe."}\n')}
@@ -72,6 +75,14 @@ MAKERS: Final[Mapping[str, tuple[str, Parts, str]]] = {
     "caption": ("POST /streams/{stream}/captions", {**_IN, "json": {"captions": _CAPTIONS}}, "0.id"),
     "standing": ("PUT /streams/{stream}/summary/live", {**_IN, "json": {}}, ""),
     "answer": ("POST /context", {"json": {**_QUERY, "max_tokens": 200}, "needs": "document"}, "answer"),
+    "question_set": (
+        "POST /question-sets",
+        {"json": {"name": "{fresh}", "questions": _QUESTIONS, **_HERE}},
+        "id",
+    ),
+    "question": ("GET /question-sets/{question_set}", {}, "questions.0.id"),
+    "run": ("POST /question-sets/{question_set}/runs", {"json": {}}, "id"),
+    "used": ("POST /runs/{run}/use", {}, "id"),
     "feedback": ("POST /feedback", {"json": {"query": "quinces", "used": ["{chunk}"]}}, "0.id"),
     "alert": ("POST /alerts", {"json": {"name": "{fresh}", "query": "car", **_HERE}}, "id"),
     "memory": ("POST /memories", {"json": {**_ANN, "memories": [{"text": "Ann likes quinces."}]}}, "0.id"),
@@ -150,6 +161,13 @@ WRITES: Final[Mapping[str, Parts]] = {
     "POST /feedback": {"json": {"query": "quinces", "wrong": ["{chunk}"]}},
     "DELETE /feedback/{feedback}": {},
     "DELETE /answers/{answer}": {},
+    "POST /question-sets": {"json": {"name": "{fresh}", "questions": _QUESTIONS, **_HERE}},
+    "POST /question-sets/{question_set}/questions": {"json": {"questions": _QUESTIONS}},
+    "DELETE /question-sets/{question_set}": {},
+    "POST /question-sets/{question_set}/runs": {"json": {"retrievers": ["keyword"]}},
+    "DELETE /runs/{run}": {},
+    "POST /runs/{run}/use": {},
+    "DELETE /collections/{collection}/defaults": {"params": {"version": 1}, "needs": "used"},
     "POST /alerts": {"json": {"name": "{fresh}", "query": "car", **_HERE}},
     "DELETE /alerts/{alert}": {},
     "POST /memories/forget": {"json": {**_ANN, "ids": ["{memory}"]}},
@@ -250,6 +268,11 @@ READS: Final[Mapping[str, Parts]] = {
     "POST /search-and-rerank": {"json": _QUERY},
     "GET /feedback": _IN,
     "GET /answers": _IN,
+    "GET /question-sets": _IN,
+    "GET /question-sets/{question_set}": {},
+    "GET /runs": _IN,
+    "GET /runs/{run}": {},
+    "GET /runs/{run}/questions/{question}": {},
     "GET /answers/{answer}": {},
     "POST /chat": {"json": {"message": "quinces", **_HERE}},
     "GET /chat/{stream}": {},

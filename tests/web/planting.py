@@ -89,6 +89,12 @@ class Planter:
         mine = {"user": "zqxuserqz", "collection": SHELF, "memories": [{"text": "zqxmemoryqz"}]}
         self.known["memory"] = (await self.post("/memories", mine))[0]["id"]
         await self.withhold()
+        place = {"document": self.known["document"], "start": 0, "end": 3}
+        questions = [{"query": "zqxaskedqz", "key": "zqxkeyqz", "evidence": [place]}]
+        question_set = {"name": "zqxsetqz", "questions": questions, "collection": SHELF}
+        self.known["question_set"] = (await self.post("/question-sets", question_set))["id"]
+        runs = f"/question-sets/{self.known['question_set']}/runs"
+        self.known["run"] = (await self.post(runs, {"name": "zqxrunqz"}))["id"]
         whose = {"user": "zqxuserqz", "collection": SHELF}
         lines = {"accept": "application/x-ndjson"}
         exported = await self.client.get("/memories/export", params=whose, headers=lines)
@@ -180,7 +186,12 @@ class Planter:
         page, wiki = f"{self.address}/zqxpageqz", {"connector": "markdown", "options": {"path": self.folder}}
         edge = {"source": "zqx1qz", "target": "zqx2qz", "type": tag, "properties": {tag: tag}}
         messages = [{"role": "user", "content": tag}]
+        places = [{"document": self.known["document"], "start": 0, "end": 3}]
+        questions = [{"query": f"{tag}query", "key": f"{tag}key", "evidence": places}]
         bodies: dict[str, dict[str, Any]] = {
+            "question-sets": {"questions": questions},
+            "questions": {"questions": questions},
+            "runs": {"max_tokens": [500]},
             "texts": {"ids": [self.known["document"]]},
             "url": {"url": page},
             "connections": {"name": self.known["name"], **wiki, "credentials": {}},

@@ -68,6 +68,11 @@ class CollectionAccess:
         """The collection without numbers that reveal how much the person may not read."""
         return self.collection if self.sees_all else replace(self.collection, sequence=0)
 
+    @property
+    def readable_sources(self) -> tuple[SourceId, ...] | None:
+        """The sources that the person may read; None: all."""
+        return None if self.sees_all else tuple(sorted(self.roles.sources))
+
     def restrict_filter(self, where: Filter = EVERYTHING) -> Filter:
         """Restrict a filter to what the person may read here."""
         return restrict_filter(self.roles, where)

@@ -49,7 +49,7 @@ ISSUER_SECONDS = 10.0
 
 async def components_at(address: StoreAddress, settings: Settings, models: Models) -> EngineComponents:
     """Return the adapters of the store at an address. The store is created if it is missing."""
-    from conspectus.records import answers, feedback
+    from conspectus.records import answers, experiments, feedback
     from conspectus.records.accounts.store import SqlAccounts
     from conspectus.records.graph.store import SqlGraphs
     from conspectus.records.jobs import chats, idempotency, rates, request_log
@@ -87,6 +87,7 @@ async def components_at(address: StoreAddress, settings: Settings, models: Model
         summaries=SqlSummaries(transactions),
         feedback=feedback.SqlFeedback(transactions),
         answers=answers.SqlAnswers(transactions),
+        experiments=experiments.SqlExperiments(transactions),
         memories=SqlMemories(transactions),
         graphs=SqlGraphs(transactions, maximum=settings.max_traversal_nodes),
         turns=turns,

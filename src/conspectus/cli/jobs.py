@@ -138,7 +138,7 @@ def report(
     current = list(jobs)
     if wait:
         with progress() as bars:
-            current = [_wait_until_ended(session, job, bars) for job in jobs]
+            current = [wait_until_ended(session, job, bars) for job in jobs]
     session.show(current, (picture or jobs_table)(current))
     for job in current:
         session.note_by_name(_file_remarks(job.result or {}))
@@ -160,7 +160,8 @@ def _file_remarks(result: Metadata) -> dict[str, str]:
     return reasons
 
 
-def _wait_until_ended(session: Session, job: Job, bars: "Progress | None") -> Job:
+def wait_until_ended(session: Session, job: Job, bars: "Progress | None") -> Job:
+    """Return a job when it has ended."""
     while job.state not in FINISHED:
         job = session.engine.jobs.wait(job.id, timeout=POLL_SECONDS)
         if bars is not None:

@@ -36,6 +36,10 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "eval": ("Measure quality on an evaluation set.", "eval"),
     "collections": ("Manage collections.", "collections"),
     "answers": ("List and read what people were given.", "answers"),
+    "experiments": (
+        "Measure settings on questions, and make the better ones the default.",
+        "experiments",
+    ),
     "feedback": ("Manage feedback on search results.", "search"),
     "sources": ("Manage the sources of a collection.", "collections"),
     "jobs": ("Manage background jobs.", "jobs"),

@@ -26,6 +26,7 @@ from conspectus.engine.answers import AnswerService
 from conspectus.engine.connections import ConnectionService
 from conspectus.engine.delegation import delegate_to
 from conspectus.engine.documents import DocumentService
+from conspectus.engine.experiments import ExperimentService
 from conspectus.engine.files import FileService
 from conspectus.engine.retention import RetentionService
 from conspectus.engine.search import SearchService
@@ -38,6 +39,11 @@ from conspectus.ports import Archives, CountTokens, Files
 @derive_client
 class RemoteAnswers(RemoteService, AnswerService):
     """Answer records of a server."""
+
+
+@derive_client
+class RemoteExperiments(RemoteService, ExperimentService):
+    """Question sets of a server and their runs."""
 
 
 @derive_client
@@ -73,6 +79,7 @@ class RemoteEngine:
         self.documents = RemoteDocuments(*parts)
         self.search = RemoteSearch(*parts)
         self.answers = RemoteAnswers(*parts)
+        self.experiments = RemoteExperiments(*parts)
         self.channels = RemoteChannels(*parts)
         self.chat = RemoteChat(*parts)
         self.tasks = TaskService(self)

@@ -9,6 +9,7 @@ from conspectus.engine.channels import ChannelService
 from conspectus.engine.chat import ChatService
 from conspectus.engine.connections import ConnectionService
 from conspectus.engine.events import EventService
+from conspectus.engine.experiments import ExperimentService
 from conspectus.engine.files import FileService
 from conspectus.engine.graph import GraphService
 from conspectus.engine.identities import IdentityService
@@ -35,6 +36,10 @@ class AnyEngine(TaskEngine, Protocol):
     @property
     def answers(self) -> AnswerService:
         """See AnswerService."""
+
+    @property
+    def experiments(self) -> ExperimentService:
+        """See ExperimentService."""
 
     @property
     def channels(self) -> ChannelService:

@@ -21,6 +21,7 @@ from conspectus.ports.accounts import Accounts
 from conspectus.ports.answers import AnswerStore
 from conspectus.ports.chat import ChatModel, ChatRegistry
 from conspectus.ports.connectors import Connectors
+from conspectus.ports.experiments import ExperimentStore
 from conspectus.ports.graphs import EntityExtractor, Graphs, MentionStore
 from conspectus.ports.identities import CodeFlow, GroupDirectory, TokenVerifier
 from conspectus.ports.jobs import (
@@ -150,6 +151,7 @@ class EngineComponents:
     summaries: Summaries
     feedback: FeedbackStore
     answers: AnswerStore
+    experiments: ExperimentStore
     memories: Memories
     graphs: Graphs
     turns: Turns

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from conspectus.engine.chat import ChatService
     from conspectus.engine.connections import ConnectionService
     from conspectus.engine.events import EventService
+    from conspectus.engine.experiments import ExperimentService
     from conspectus.engine.files import FileService
     from conspectus.engine.graph import GraphService
     from conspectus.engine.identities import IdentityService
@@ -108,6 +109,13 @@ class Engine:
         from conspectus.engine.answers import AnswerService
 
         return AnswerService(self._context)
+
+    @cached_property
+    def experiments(self) -> "ExperimentService":
+        """Question sets, and runs that measure windows."""
+        from conspectus.engine.experiments import ExperimentService
+
+        return ExperimentService(self._context, self._queue)
 
     @cached_property
     def channels(self) -> "ChannelService":
@@ -352,6 +360,10 @@ class Engine:
                 from conspectus.engine.retention import RetentionRules
 
                 return await RetentionRules(self._context).perform(job, tell)
+            case "evaluation":
+                from conspectus.engine.experiment_runs import RunJobs
+
+                return await RunJobs(self._context).perform(job, tell)
             case "extraction":
                 return await self._extraction.perform(job, tell)
             case _:

@@ -81,7 +81,7 @@ class JobHandlers(Service, checked=False):
                 return await self._ingest_files(job, tell)
             case "sync":
                 return await self._sync(job, tell)
-            case "summary" | "retention" | "extraction":
+            case "summary" | "retention" | "extraction" | "evaluation":
                 raise Conflict("job", job.id, "needs an engine with streams and memories")
 
     async def _ingest_page(self, job: Job, tell: Tell) -> Outcome:

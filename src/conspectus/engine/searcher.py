@@ -17,6 +17,7 @@ from conspectus.graph.expansion import GraphCandidates
 from conspectus.ingest.document_fields import message_id
 from conspectus.ingest.sensitive import mask_for_lookup
 from conspectus.memory.documents import as_of_filter
+from conspectus.model.experiments import with_default_options
 from conspectus.model.filter import EVERYTHING, And, Filter, In, Not, document_row, matches, with_min_trust
 from conspectus.model.ids import ChunkId, DocumentId, SourceId, UserId
 from conspectus.model.query import (
@@ -75,12 +76,16 @@ NO_VECTORS = "the collection has no vectors, or no embedder for them"
 class Searcher:
     """The search pipeline of one user: retrieve, rerank, add reply chains, fill a context window."""
 
-    def __init__(self, context: EngineContext, billed_user: UserId | None = None) -> None:
+    def __init__(
+        self, context: EngineContext, billed_user: UserId | None = None, *, uses_defaults: bool = True
+    ) -> None:
         self._core = context.core
         self._parts = context.parts
         self._person = context.person
         self._billed_user = billed_user or context.person.id
         """The user in the log of model provider requests."""
+        self._uses_defaults = uses_defaults
+        """Whether the defaults of a collection apply to its queries."""
         self._authorized = context.authorized
         self.windows = WindowMaker(context, self._billed_user)
         self._relations = RelationReader(context.authorized)
@@ -88,7 +93,10 @@ class Searcher:
     async def search(self, query: Query, requested: Document | None = None) -> Retrieval:
         """Run a query. The chunks of a `requested` document are ranked even if no retriever returns them."""
         with on_behalf_of(self._billed_user):
-            retrieval = await self._retrieve(query, requested)
+            access = await self._find_access(query)
+            if access is not None and access.collection.retrieval is not None and self._uses_defaults:
+                query = with_default_options(query, access.collection.retrieval.options)
+            retrieval = await self._retrieve(query, requested, access)
             if query.limit == 0:
                 retrieval = replace(retrieval, notices=(*retrieval.notices, NO_HITS_WANTED))
             retrieval = await self.finish(query, with_highest_similarity(query, retrieval))
@@ -119,7 +127,7 @@ class Searcher:
             graph=None,
             query_context=None,
         )
-        ranked = (await self._retrieve(only, None)).hits
+        ranked = (await self._retrieve(only, None, await self._find_access(query))).hits
         ranked_documents = {hit.document.id for hit in ranked}
         allowed = with_min_trust(And((as_of_filter(query.as_of), query.filter)), query.min_trust)
         beginnings = [
@@ -134,7 +142,8 @@ class Searcher:
     async def with_below_min_trust(self, retrieval: Retrieval, query: Query, level: MinTrust) -> Retrieval:
         """Add the hits that only the minimum level excludes."""
         below = And((Not(with_min_trust(EVERYTHING, level)), query.filter))
-        hits = (await self._retrieve(replace(query, filter=below), None)).hits
+        below_query = replace(query, filter=below)
+        hits = (await self._retrieve(below_query, None, await self._find_access(query))).hits
         return replace(retrieval, below_min_trust=hits, plan={**retrieval.plan, "min_trust": level})
 
     async def finish(self, query: Query, retrieval: Retrieval) -> Retrieval:
@@ -326,10 +335,15 @@ class Searcher:
         retrieval = await with_chains(retrieval, reader, maximum=query.thread_messages)
         return replace(retrieval, timings={**retrieval.timings, "chains": (perf_counter() - start) * 1_000})
 
-    async def _retrieve(self, query: Query, requested: Document | None) -> Retrieval:
+    async def _find_access(self, query: Query) -> CollectionAccess | None:
+        """Return the access to the collection of a query; None for all, and for one that is not readable."""
+        return None if query.collection == EVERYWHERE else await self._authorized.find(query.collection)
+
+    async def _retrieve(
+        self, query: Query, requested: Document | None, access: CollectionAccess | None
+    ) -> Retrieval:
         if query.collection == EVERYWHERE:
             return await self._retrieve_everywhere(query, requested)
-        access = await self._authorized.find(query.collection)
         if access is None:
             if query.collection == DEFAULT_COLLECTION:
                 return Retrieval("no_match", (), notices=(await self._explain_missing_default(),))

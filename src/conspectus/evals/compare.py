@@ -5,13 +5,12 @@ from typing import Final, TypedDict
 
 import numpy as np
 
+from conspectus.engine.experiment_measures import mean_interval
 from conspectus.errors import InvalidInput
 
 BY_QUESTION: Final = "by_question"
 WINDOWS: Final = "windows"
 """The windows of each question in a report, for people to look at."""
-BOOTSTRAP_SAMPLES: Final = 10_000
-SEED: Final = 0
 
 
 class Comparison(TypedDict):
@@ -48,17 +47,14 @@ def compare_reports(first: Mapping[str, object], second: Mapping[str, object]) -
 
 def _compare_pairs(first: Sequence[float], second: Sequence[float]) -> Comparison:
     differences = 100 * (np.array(second) - np.array(first))
-    chance = np.random.default_rng(SEED)
-    count = len(differences)
-    means = [differences[chance.integers(count, size=count)].mean() for _ in range(BOOTSTRAP_SAMPLES)]
-    low, high = np.percentile(means, (2.5, 97.5))
+    low, high = mean_interval(differences)
     return {
         "first": round(100 * float(np.mean(first)), 2),
         "second": round(100 * float(np.mean(second)), 2),
         "difference": round(float(differences.mean()), 2),
-        "low": round(float(low), 2),
-        "high": round(float(high), 2),
-        "questions": count,
+        "low": round(low, 2),
+        "high": round(high, 2),
+        "questions": len(differences),
     }
 
 

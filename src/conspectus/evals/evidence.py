@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import TypedDict, Unpack
 
 from conspectus.engine import Engine
+from conspectus.engine.experiment_measures import covers
 from conspectus.errors import InvalidInput
 from conspectus.evals.compare import BY_QUESTION, WINDOWS
 from conspectus.evals.evidence_sets import EvidenceQuestion, by_kind, read_evidence_set
@@ -107,16 +108,7 @@ def _with_passages(
 
 
 def _measure_coverage(question: EvidenceQuestion, window: Cited) -> float:
-    cited: dict[str, list[Citation]] = defaultdict(list)
+    cited: dict[str, list[Span]] = defaultdict(list)
     for key, citation in window:
-        cited[key].append(citation)
-    return fmean(_covers(cited[key], span) for key, span in question.spans)
-
-
-def _covers(citations: Sequence[Citation], span: Span) -> bool:
-    """Return whether citations of one document cover every character of the span."""
-    reached, end = span
-    for citation in sorted(citations, key=lambda candidate: candidate.start):
-        if citation.start <= reached:
-            reached = max(reached, citation.end)
-    return reached >= end
+        cited[key].append((citation.start, citation.end))
+    return fmean(covers(cited[key], *span) for key, span in question.spans)

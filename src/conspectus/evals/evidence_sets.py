@@ -62,6 +62,14 @@ def read_evidence_set(directory: Path, settings: Settings, *, pages: str | None 
     return data if pages is None else _on_pages(data, pages)
 
 
+def read_spanned_questions(path: Path) -> list[EvidenceQuestion]:
+    """Read the questions with spans of a `queries.jsonl`. Raises InvalidInput for a file without any."""
+    questions = [question for row in rows(path) for question in _read_spans(row)]
+    if not questions:
+        raise InvalidInput(path.name, "has no question with spans; write a set with conspectus eval init")
+    return questions
+
+
 def _read_spans(row: Row) -> Iterator[EvidenceQuestion]:
     span_rows = [Row(row.position, span) for span in row.items("spans") if isinstance(span, dict)]
     document = row.optional("doc")

@@ -13,7 +13,7 @@ from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
 from conspectus.model.parameters import PersonName, StoredTitle
 from conspectus.model.records import Metadata
 
-JobKind = Literal["ingest_url", "ingest_files", "sync", "summary", "retention", "extraction"]
+JobKind = Literal["ingest_url", "ingest_files", "sync", "summary", "retention", "extraction", "evaluation"]
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 JobAction = Literal["cancel", "retry"]
 JobOutcome = Literal["complete", "partial", "failed", "cancelled"]

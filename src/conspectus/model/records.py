@@ -84,12 +84,26 @@ class Period(Checked):
 
 
 @dataclass(frozen=True, slots=True)
+class RetrievalDefaults:
+    """The options of searches of a collection that leave them at their built-in values.
+
+    Each change has the next `version`; `run` is the run whose options they are.
+    """
+
+    version: int
+    options: Annotated[Metadata, Example({"retrievers": ["keyword"]})]
+    created: datetime
+    run: StoredId
+
+
+@dataclass(frozen=True, slots=True)
 class Collection:
     """A named set of sources that share a language and an embedding space (None: keyword search only).
 
     `owner` is the account it belongs to; the names of all but the store's own collections begin with the
     name of that account and a slash. `sequence` is that of the newest change when it was read; `names` says
     that entities are extracted from its chunks, `mirrors` that a connection mirrors permissions in it.
+    `retrieval` are the defaults of its searches, if an editor set some.
     """
 
     id: CollectionId
@@ -102,6 +116,7 @@ class Collection:
     sequence: int = field(default=0, compare=False)
     names: bool = False
     mirrors: bool = False
+    retrieval: RetrievalDefaults | None = None
 
 
 @dataclass(frozen=True, slots=True)

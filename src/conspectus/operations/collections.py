@@ -4,6 +4,7 @@ from typing import Final
 
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.documents import DocumentService
+from conspectus.engine.experiments import ExperimentService
 from conspectus.engine.maintenance import MaintenanceService
 from conspectus.operations.operation import Operation
 
@@ -31,6 +32,13 @@ COLLECTION_OPERATIONS: Final = (
         problems=(501,),
         for_models="named",
         audited=True,
+    ),
+    Operation(
+        ExperimentService.undo_defaults,
+        "DELETE",
+        f"{_COLLECTION}/defaults",
+        audited=True,
+        for_models="never",
     ),
     Operation(CollectionService.get, "GET", _COLLECTION, tagged=True, id="get_collection"),
     Operation(

@@ -37,6 +37,7 @@ SERVICES: Final = {
     "ConnectionService": "connections",
     "DocumentService": "documents",
     "EventService": "events",
+    "ExperimentService": "experiments",
     "FileService": "files",
     "GraphService": "graph",
     "IdentityService": "identities",

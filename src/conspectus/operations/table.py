@@ -6,6 +6,7 @@ from conspectus.operations.answers import ANSWER_OPERATIONS
 from conspectus.operations.channels import CHANNEL_OPERATIONS
 from conspectus.operations.collections import COLLECTION_OPERATIONS, SOURCE_OPERATIONS
 from conspectus.operations.documents import DOCUMENT_OPERATIONS
+from conspectus.operations.experiments import EXPERIMENT_OPERATIONS
 from conspectus.operations.graph import GRAPH_OPERATIONS
 from conspectus.operations.identities import IDENTITY_OPERATIONS
 from conspectus.operations.jobs import INGEST_OPERATIONS, JOB_OPERATIONS
@@ -34,6 +35,7 @@ OPERATIONS = {
         *CHANNEL_OPERATIONS,
         *SEARCH_OPERATIONS,
         *ANSWER_OPERATIONS,
+        *EXPERIMENT_OPERATIONS,
         *JOB_OPERATIONS,
         *INGEST_OPERATIONS,
         *MAINTENANCE_OPERATIONS,

@@ -14,6 +14,7 @@ from conspectus.records.core.changes import ChangeRange, append
 from conspectus.records.core.collections import renew_viewers_version, state
 from conspectus.records.core.outdated_summaries import forget_summaries
 from conspectus.records.core.statements import IDS, blocks, execute_in_blocks, fetch_in_blocks
+from conspectus.records.experiments import forget_questions
 from conspectus.records.graph.deletion import forget_edges
 from conspectus.records.tables.core import (
     QUARANTINED,
@@ -95,6 +96,7 @@ def _delete(
                 first = row.last_chunk - row.chunks + 1
                 steps.append(ChangeRange(row.collection, "remove", first, row.last_chunk))
         answers = forget_answers(connection, numbers)
+        forget_questions(connection, numbers)
         chunks_deleted = sum(row.chunks for row in rows)
         vectors_deleted = _delete_rows(connection, numbers)
         receipt += Receipt(len(rows), chunks_deleted, vectors_deleted, answers=answers)

@@ -11,6 +11,7 @@ from conspectus.model.jobs import FINISHED
 from conspectus.model.text_columns import columns_of
 from conspectus.records.answers import erase_outdated_answers
 from conspectus.records.core.statements import IDS, execute_in_blocks, fetch_in_blocks
+from conspectus.records.experiments import erase_outdated_questions
 from conspectus.records.jobs.idempotency import ERASED, LOST_ANSWER, PLAIN
 from conspectus.records.tables.core import audit, sources
 from conspectus.records.tables.graph import events, nodes
@@ -42,6 +43,7 @@ def erase_copies(connection: Connection) -> None:
     unfinished = connection.execute(select(purges.c.collection).distinct())
     purged = [CollectionId(collection) for collection in unfinished.scalars()]
     erase_outdated_answers(connection, purged)
+    erase_outdated_questions(connection, purged)
     for erase in ERASERS.values():
         erase(connection, purged)
 

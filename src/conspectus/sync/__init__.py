@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from conspectus.sync.answers import BlockingAnswers
     from conspectus.sync.channels import BlockingChannels, BlockingChat, BlockingTasks
     from conspectus.sync.collections import BlockingCollections
+    from conspectus.sync.experiments import BlockingExperiments
     from conspectus.sync.memory import BlockingGraph, BlockingMemory, BlockingRetention
     from conspectus.sync.streams import BlockingAlerts, BlockingEvents, BlockingStreams, BlockingSummaries
 
@@ -89,6 +90,7 @@ class BlockingEngine(OtherNames):
     documents: "BlockingProperty[BlockingDocuments]" = BlockingProperty("documents")
     search: "BlockingProperty[BlockingSearch]" = BlockingProperty("documents")
     answers: "BlockingProperty[BlockingAnswers]" = BlockingProperty("answers")
+    experiments: "BlockingProperty[BlockingExperiments]" = BlockingProperty("experiments")
     channels: "BlockingProperty[BlockingChannels]" = BlockingProperty("channels")
     chat: "BlockingProperty[BlockingChat]" = BlockingProperty("channels")
     tasks: "BlockingProperty[BlockingTasks]" = BlockingProperty("channels")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from functools import cache, partial
 from types import UnionType
@@ -24,6 +25,7 @@ from conspectus.model.records import (
     Metadata,
     Period,
     PreparedChunk,
+    RetrievalDefaults,
     Source,
 )
 from conspectus.records.tables.core import chunks, collections, documents, sources
@@ -124,7 +126,7 @@ def space_values(space: EmbeddingSpace | None) -> dict[str, str | int | None]:
 def to_collection(row: Sequence[Any]) -> Collection:
     """Convert a row of COLLECTION_COLUMNS. Raises TypeError for values of a wrong type."""
     id, name, model, dimensions, version, language, created, sequence, owner, description, *marks = row
-    mirrors, names_to = marks
+    mirrors, names_to, retrieval = marks
     has_numbers = type(sequence) is int and type(dimensions) in _OPTIONAL_NUMBER
     has_texts = type(id) is str and {type(model), type(version), type(language)} <= _OPTIONAL_TEXT
     if not has_numbers or not has_texts:
@@ -140,7 +142,24 @@ def to_collection(row: Sequence[Any]) -> Collection:
         sequence=sequence,
         names=names_to is not None,
         mirrors=bool(mirrors),
+        retrieval=None if retrieval is None else to_retrieval_versions(retrieval)[-1],
     )
+
+
+def to_retrieval_versions(stored: str) -> list[RetrievalDefaults]:
+    """Return the versions of the defaults of a collection, oldest first, at least one."""
+    return [
+        RetrievalDefaults(**{**version, "created": from_microseconds(version["created"])})
+        for version in json.loads(stored)
+    ]
+
+
+def retrieval_versions_value(versions: Sequence[RetrievalDefaults]) -> str | None:
+    """Return the versions of the defaults of a collection as a column."""
+    if not versions:
+        return None
+    rows = [{**asdict(version), "created": to_microseconds(version.created)} for version in versions]
+    return json.dumps(rows, ensure_ascii=False)
 
 
 def collection_values(collection: Collection) -> dict[str, object]:

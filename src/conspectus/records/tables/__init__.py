@@ -1,5 +1,5 @@
 """Every table; importing this package adds all of them to one `MetaData`."""
 
-from conspectus.records.tables import answers, core, graph, jobs, streams
+from conspectus.records.tables import answers, core, experiments, graph, jobs, streams
 
-__all__ = ["answers", "core", "graph", "jobs", "streams"]
+__all__ = ["answers", "core", "experiments", "graph", "jobs", "streams"]

@@ -20,7 +20,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0017"
+VERSION = "0018"
 """The newest migration. A higher stored version comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -68,9 +68,13 @@ collections = Table(
     Column("description", Text, nullable=False, server_default=""),
     Column("mirrors", Number, nullable=False, server_default="0"),
     Column("names_to", Number),
+    Column("retrieval", Text),
     UniqueConstraint("name"),
 )
-"""`mirrors` is 0 without mirrored sources: only others ask for viewers. See `renew_viewers_version`."""
+"""`mirrors` is 0 without mirrored sources: only others ask for viewers. See `renew_viewers_version`.
+
+`retrieval` are versions of the defaults of searches, the newest last.
+"""
 
 sources = Table(
     "sources",

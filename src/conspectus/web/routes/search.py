@@ -1,7 +1,8 @@
-"""Search: hits, context windows and why, and records of what was given."""
+"""Search: hits, context windows and why, records of what was given, and experiments."""
 
 from conspectus.model.results import Reranking
 from conspectus.operations.answers import ANSWER_OPERATIONS
+from conspectus.operations.experiments import EXPERIMENT_OPERATIONS
 from conspectus.operations.search import SEARCH_OPERATIONS
 from conspectus.web.dependencies import EngineOf
 from conspectus.web.openapi import ReadOnly, Section
@@ -20,3 +21,4 @@ async def rerank(body: RerankBody, engine: EngineOf) -> Reranking:
 
 add_routes(router, SEARCH_OPERATIONS)
 add_routes(router, ANSWER_OPERATIONS)
+add_routes(router, EXPERIMENT_OPERATIONS)
