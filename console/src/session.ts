@@ -1,7 +1,6 @@
 /** Who uses the console. A cookie that scripts cannot read has the token of a session. */
 import { signal } from "@preact/signals";
 import { api, Problem, type Schemas } from "./api/client";
-import { forgetQuestions } from "./screens/evaluation/stored-questions";
 
 export type Person = Schemas["Person"];
 
@@ -91,7 +90,6 @@ export async function logout(): Promise<void> {
   const signedInAtProvider = localStorage.getItem(LOGGED_IN) === BY_PROVIDER;
   await api.deleteSession();
   localStorage.removeItem(LOGGED_IN);
-  forgetQuestions();
   person.value = null;
   if (signedInAtProvider) location.assign(`${SIGN_IN}/end`);
 }

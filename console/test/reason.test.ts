@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { reasonOf } from "../src/screens/evaluation/reason.ts";
 
-const EVIDENCE = { key: "backup.md", start: 10, end: 30 };
-const place = (key: string, start: number, end: number) => ({ key, start, end });
+const EVIDENCE = { document: "1", name: "backup.md", start: 10, end: 30 };
+const DOCUMENTS: Record<string, string> = { "backup.md": "1", "a.md": "2", "b.md": "3" };
+const place = (name: string, start: number, end: number) => ({ document: DOCUMENTS[name]!, name, start, end });
 const before = { name: "before", passages: [place("a.md", 0, 9), place("backup.md", 0, 40)] };
 
 test("a window that has the evidence needs no reason", () => {

@@ -3,10 +3,10 @@ import { test } from "node:test";
 import { compare, estimateOf, isCovered } from "../src/screens/evaluation/report.ts";
 
 test("evidence is covered by passages that leave no gap", () => {
-  const span = { key: "a", start: 10, end: 30 };
-  assert.ok(isCovered(span, [{ key: "a", start: 18, end: 40 }, { key: "a", start: 0, end: 18 }]));
-  assert.ok(!isCovered(span, [{ key: "a", start: 19, end: 40 }, { key: "a", start: 0, end: 18 }]));
-  assert.ok(!isCovered(span, [{ key: "b", start: 0, end: 40 }]));
+  const span = { document: "a", name: "a", start: 10, end: 30 };
+  assert.ok(isCovered(span, [{ document: "a", name: "a", start: 18, end: 40 }, { document: "a", name: "a", start: 0, end: 18 }]));
+  assert.ok(!isCovered(span, [{ document: "a", name: "a", start: 19, end: 40 }, { document: "a", name: "a", start: 0, end: 18 }]));
+  assert.ok(!isCovered(span, [{ document: "b", name: "a", start: 0, end: 40 }]));
 });
 
 test("the interval of equal runs is zero, and that of a better run is above zero", () => {

@@ -99,9 +99,9 @@ def test_a_record_becomes_a_question_of_an_evaluation(visit: Opened, talking: Si
     open_record(page)
     page.get_by_role("button", name="Make this a test question").click()
     expect(page.get_by_role("button", name="Is a test question")).to_be_disabled()
-    page.get_by_role("link", name="1 question in Evaluation").click()
+    page.get_by_role("link", name="The set in Evaluation").click()
     questions = page.get_by_role("region", name="Question set")
-    expect(questions).to_contain_text("From answer records: 1 question, 1 piece of evidence")
+    expect(questions).to_contain_text("From answer records: 1 question")
     questions.get_by_role("button", name="Run").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(
         "100.0 % of the evidence is in the window, over 1 question"

@@ -8,6 +8,7 @@ from pathlib import Path
 from playwright.sync_api import FilePayload, Locator, Page, expect
 
 from conspectus.model.access import Principal
+from conspectus.model.experiments import NewEvidence, NewQuestion
 from conspectus.sync import connect
 from tests.console.conftest import Opened, Site
 from tests.console.test_answers import running_recorded_site
@@ -100,6 +101,29 @@ def test_two_settings_are_compared(visit: Opened, example: Site) -> None:
         ask(steps, "how do we restore a backup?")
         steps.choose(page.get_by_label("Compare with"), "4096")
         expect(page.get_by_role("region", name="Comparison")).to_be_visible()
+
+
+def test_a_lost_question_and_the_better_setting(visit: Opened, changeable: Site) -> None:
+    """Two runs are compared, a lost question says why, and the better run becomes the default."""
+    with connect(changeable.address, api_key=changeable.key) as engine:
+        [document] = engine.documents.list(collection="default", limit=1).documents
+        question = NewQuestion("alarm", (NewEvidence(document.id, 0, 20),), "q1")
+        question_set = engine.experiments.create_set("alarms", [question])
+        start_run = engine.experiments.start_run
+        for run in (
+            start_run(question_set.id, name="worse", limit=0),
+            start_run(question_set.id, name="keywords", retrievers=("keyword",)),
+        ):
+            assert engine.jobs.wait(run.job, timeout=30).state == "succeeded"
+    page = visit(changeable, "/", key=changeable.key)
+    with counted_steps(page) as steps:
+        steps.open_screen("Evaluation")
+        steps.click(page.get_by_role("button", name="Look at worse"))
+        steps.click(page.get_by_role("button", name=re.compile("^Question 1: ")))
+        expect(page.get_by_role("list", name="Evidence")).to_contain_text("Nothing is in the window of worse")
+        expect(page.get_by_role("region", name=re.compile("^Window of "))).to_have_count(2)
+        steps.click(page.get_by_role("button", name="Make default: keywords"))
+        expect(page.get_by_role("button", name="Undo")).to_be_visible()
 
 
 def test_a_window_of_500_tokens(visit: Opened, example: Site) -> None:

@@ -1,11 +1,14 @@
 /** The question of a record once more: as another person, with 500 tokens, as of a time, and as a test question. */
 import { useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
+import { api, type Schemas } from "../../api/client";
+import { readPages } from "../../api/lists";
 import { person } from "../../session";
+import { Failure, useAction } from "../../ui/action";
 import type { Fields } from "../../ui/address";
 import { CopyButton } from "../../ui/controls";
 import { counted, localTime } from "../../ui/format";
-import { addQuestion, storedQuestions } from "../evaluation/stored-questions";
+import { useMay } from "../../ui/may";
 import { fieldsOf, type Settings } from "../playground/settings";
 import { evidenceOf, settingsOfRecord } from "./settings";
 import type { AnswerRecord } from "./record";
@@ -97,13 +100,14 @@ function AsAnother({ settings }: { settings: Settings }) {
   );
 }
 
-/** Adds the question with the cited places as its evidence to the questions that Evaluation has in this browser. */
+/** Adds the question with the cited places as its evidence to a set of the collection. */
 function TestQuestion({ record }: { record: AnswerRecord }) {
-  const { id } = record.summary;
-  const [questions, change] = useState(storedQuestions());
+  const { id, collection, question } = record.summary;
+  const { act, busy, failure } = useAction();
+  const [isAdded, mark] = useState(false);
+  const may = useMay(collection);
   const evidence = evidenceOf(record);
-  if (evidence.length === 0 || record.summary.question === "") return null;
-  const isAdded = questions.some((question) => question.id === id);
+  if (evidence.length === 0 || question === "" || ["", "*"].includes(collection) || !may("editor")) return null;
   return (
     <>
       <h2>Evaluation</h2>
@@ -111,21 +115,35 @@ function TestQuestion({ record }: { record: AnswerRecord }) {
         <button
           class="btn compact"
           type="button"
-          disabled={isAdded}
-          onClick={() => change(addQuestion({ id, query: record.summary.question, evidence }))}
+          disabled={isAdded || busy}
+          onClick={() => act(() => addToSet(collection, { key: id, query: question, evidence }), () => mark(true))}
         >
           {isAdded ? "Is a test question" : "Make this a test question"}
         </button>
       </p>
+      <Failure text={failure} />
       <p class="small dim">
         {counted(evidence.length, "place")} {record.cited.length > 0 ? "that the answer cites" : "of the window"} must be
         in the window.{" "}
-        {questions.length > 0 && (
-          <Link class="link" href="/evaluation">
-            {counted(questions.length, "question")} in Evaluation
+        {isAdded && (
+          <Link class="link" href={addressOf("/evaluation", { collection })}>
+            The set in Evaluation
           </Link>
         )}
       </p>
     </>
   );
+}
+
+const SET_NAME = "From answer records";
+
+/** Adds a question to the set of answer records of a collection, which is created with the first one. */
+async function addToSet(collection: string, question: Schemas["NewQuestion"]): Promise<void> {
+  const { rows: sets } = await readPages(Infinity, 100, async (limit, after) => {
+    const page = await api.listQuestionSets({ collection, limit, after });
+    return { rows: page.sets, next: page.next };
+  });
+  const set = sets.find(({ name }) => name === SET_NAME);
+  if (set === undefined) await api.createQuestionSet({ collection, name: SET_NAME, questions: [question] });
+  else await api.addQuestions({ question_set: set.id, questions: [question] });
 }

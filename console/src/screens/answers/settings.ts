@@ -1,7 +1,7 @@
 /** What a record was asked with, as the playground takes it. */
+import type { Schemas } from "../../api/client";
 import { localTime } from "../../ui/format";
 import { settingsOf, type Settings } from "../playground/settings";
-import type { Place } from "../evaluation/report";
 import type { AnswerRecord } from "./record";
 
 /** The settings of the question; where a record has none, those that the playground begins with. */
@@ -29,9 +29,9 @@ function isEverything(filter: unknown): boolean {
 }
 
 /** The places that a window must have to answer the question: those that were cited, or else all of the window. */
-export function evidenceOf({ citations, cited }: AnswerRecord): Place[] {
+export function evidenceOf({ citations, cited }: AnswerRecord): Schemas["NewEvidence"][] {
   const places = cited.length > 0 ? citations.filter(({ number }) => cited.includes(number)) : citations;
-  return places.map(({ key, start, end }) => ({ key, start, end }));
+  return places.map(({ document, start, end }) => ({ document, start, end }));
 }
 
 /** The lowest level of a hit; that of all texts is no limit. */

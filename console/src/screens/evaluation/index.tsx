@@ -1,71 +1,160 @@
-/** Runs of `conspectus eval`: quality against budget, and two runs compared by question. */
+/** Evaluation: question sets and their runs, quality against budget, and two runs compared by question. */
 import { useMemo, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
+import { api, type Schemas } from "../../api/client";
+import { forgetLists, ifAllowed, readCollections, readPages, usualOf } from "../../api/lists";
 import { Failure, useAction } from "../../ui/action";
+import { useAddress } from "../../ui/address";
+import { textField } from "../../ui/address-fields";
 import { Segmented } from "../../ui/controls";
 import { Drop } from "../../ui/drop";
 import { counted, wholeNumber } from "../../ui/format";
+import { Show, useLoad } from "../../ui/load";
+import { useMay } from "../../ui/may";
 import { Cells } from "./cells";
 import { Curve } from "./curve";
-import { isSet, readSet, type QuestionSet } from "./question-set";
+import { Defaults } from "./defaults";
+import { isSet, nameOf, readSet } from "./question-set";
 import { compare, curveOf, groupsOf, readReport, type Compared, type Report } from "./report";
-import { RunsTable, type Pair } from "./runs-table";
+import { isFinished, RunsTable, type Entry, type Pair } from "./runs-table";
+import { listRuns, readRun, type Run } from "./server-runs";
 import { SetPanel } from "./set-panel";
-import { storedSet } from "./stored-questions";
 import "./evaluation.css";
 
 const MAX_REPORTS = 20;
+const PAGE = 100;
+const FIELDS = { collection: textField(), run: textField(), with: textField() };
 
 export default function Evaluation() {
-  const [reports, setReports] = useState<Report[]>([]);
-  const [pair, setPair] = useState<Pair>({ tested: 0, other: undefined });
-  const [set, chooseSet] = useState<QuestionSet | undefined>(storedSet);
+  const [address, change] = useAddress(FIELDS);
+  const collections = useLoad(readCollections, []);
+  return (
+    <Show of={collections} what="the collections">
+      {(rows) => {
+        const names = rows.map(({ name }) => name);
+        const collection = rows.find(({ name }) => name === (address.collection || usualOf(names)));
+        return (
+          <>
+            {rows.length > 1 && (
+              <label>
+                <span class="label">Collection</span>
+                <select
+                  class="pick"
+                  value={collection?.name}
+                  onChange={(event) => change({ collection: event.currentTarget.value, run: "", with: "" })}
+                >
+                  {names.map((name) => (
+                    <option key={name}>{name}</option>
+                  ))}
+                </select>
+              </label>
+            )}
+            <Experiments key={collection?.name} collection={collection} onChanged={() => (forgetLists(), collections.reload())} />
+          </>
+        );
+      }}
+    </Show>
+  );
+}
+
+/** The runs of a collection, and the result files that were opened here. */
+function Experiments({ collection, onChanged }: { collection: Schemas["Collection"] | undefined; onChanged: () => void }) {
+  const [address, change] = useAddress(FIELDS);
+  const [files, setFiles] = useState<Entry[]>([]);
+  const name = collection?.name ?? "";
+  const may = useMay(name);
   const { act, failure } = useAction();
-  // The newest run is looked at, and compared with the one before.
-  const add = (read: readonly Report[]) => {
-    const all = [...reports, ...read].slice(-MAX_REPORTS);
-    setReports(all);
-    setPair({ tested: Math.max(all.length - 1, 0), other: all.length > 1 ? all.length - 2 : undefined });
+  const sets = useLoad((signal) => (name === "" ? undefined : ifAllowed(listSets(name, signal))), [name]);
+  const runs = useLoad((signal) => (name === "" ? undefined : ifAllowed(listRuns(name, signal))), [name]);
+  const entries = [...(runs.data ?? []).map(entryOf), ...files];
+  const pair = pairOf(entries, address.run, address.with);
+  const select = ({ tested, other }: Pair) => change({ run: tested?.id ?? "", with: other?.id ?? "" });
+  const show = (opened: readonly Entry[]) => {
+    setFiles((before) => [...before, ...opened].slice(-MAX_REPORTS));
+    change({ run: "", with: "" });
   };
-  const open = (files: readonly File[]) =>
+  const open = (dropped: readonly File[]) =>
     act(
       async () => {
-        const sets = await Promise.all(files.filter(isSet).map(readSet));
-        return { sets, read: await Promise.all(files.filter((file) => !isSet(file)).map(readReport)) };
+        for (const file of dropped.filter(isSet)) {
+          if (collection === undefined) throw new Error("There is no collection to ask.");
+          await api.createQuestionSet({ collection: name, name: nameOf(file), questions: await readSet(file) });
+        }
+        return Promise.all(dropped.filter((file) => !isSet(file)).map(readReport));
       },
-      ({ sets, read }) => {
-        add(read);
-        if (sets.length > 0) chooseSet(sets.at(-1));
+      (reports) => {
+        show(reports.map((report, at) => ({ id: `file ${files.length + at}`, name: report.name, report })));
+        sets.reload();
       },
     );
-  const tested = reports[pair.tested];
+  const use = (run: Run) => act(() => api.useRun({ run: run.id }), onChanged);
+  const [set, ...others] = sets.data ?? [];
   return (
     <>
-      {tested === undefined ? (
-        <Intro />
-      ) : (
-        <Comparison key={`${reports.length} ${pair.tested} ${pair.other}`} tested={tested} other={reports[pair.other ?? -1]} />
+      {pair.tested === undefined ? <Intro /> : <Selected tested={pair.tested} other={pair.other} />}
+      <Failure text={failure} />
+      {collection !== undefined && may("manager") && <Defaults collection={collection} onChanged={onChanged} />}
+      {entries.length > (files.length > 0 ? 1 : 0) && (
+        <RunsTable
+          entries={entries}
+          pair={pair}
+          usedRun={collection?.retrieval?.run}
+          mayUse={may("manager")}
+          onPair={select}
+          onUse={use}
+          onChanged={runs.reload}
+        />
       )}
-      {reports.length > 1 && <RunsTable reports={reports} pair={pair} onPair={setPair} />}
       {set !== undefined && (
         <SetPanel
-          key={set.name}
-          set={set}
-          names={reports.map((report) => report.name)}
-          onRun={(report) => add([report])}
+          sets={[set, ...others]}
+          onRun={() => (change({ run: "", with: "" }), runs.reload())}
+          onChanged={() => (sets.reload(), runs.reload())}
         />
       )}
       <div class="after">
         <Drop label="Result files" accept=".json,.jsonl,application/json" onFiles={open}>
-          {reports.length === 0
+          {files.length === 0
             ? "Drop the queries.jsonl of a question set here, or one or two result files"
             : "Drop another result file to compare with, or a queries.jsonl"}
         </Drop>
       </div>
-      <Failure text={failure} />
     </>
   );
 }
+
+async function listSets(collection: string, signal: AbortSignal): Promise<Schemas["QuestionSet"][]> {
+  const { rows } = await readPages(Infinity, PAGE, async (limit, after) => {
+    const page = await api.listQuestionSets({ collection, limit, after }, { signal });
+    return { rows: page.sets, next: page.next };
+  });
+  return rows;
+}
+
+const entryOf = (run: Run): Entry => ({ id: run.id, name: run.name, run });
+
+/** The runs that the address names; by default the newest one, compared with the one before of the same set. */
+function pairOf(entries: readonly Entry[], run: string, other: string): Pair {
+  const finished = entries.filter(isFinished);
+  const tested = finished.find(({ id }) => id === run) ?? finished.at(-1);
+  const earlier = finished.filter((entry) => entry !== tested && entry.run?.set === tested?.run?.set);
+  return { tested, other: finished.find(({ id }) => id === other) ?? earlier.at(-1) };
+}
+
+/** Two runs, which are read first. */
+function Selected({ tested, other }: { tested: Entry; other: Entry | undefined }) {
+  const reports = useLoad(
+    (signal) => Promise.all([reportOf(tested, signal), other === undefined ? undefined : reportOf(other, signal)]),
+    [tested.id, other?.id],
+  );
+  return (
+    <Show of={reports} what="the runs">
+      {([first, second]) => <Comparison key={`${tested.id} ${other?.id}`} tested={first} other={second} />}
+    </Show>
+  );
+}
+
+const reportOf = async ({ id, report }: Entry, signal: AbortSignal): Promise<Report> => report ?? readRun(id, signal);
 
 function Intro() {
   return (
@@ -73,19 +162,18 @@ function Intro() {
       <h1>See how much of the evidence reaches the window</h1>
       <p class="sub">
         An evaluation asks questions whose answers are known, and counts how much of the evidence is in the rendered
-        window. Make a set from your own store and open its queries.jsonl here: the questions are asked on this server,
-        as often as you like, with other settings each time. The page of an{" "}
+        window. Make a set from your own store and open its queries.jsonl here: this server keeps it, and asks its
+        questions as often as you like, with other settings each time. The page of an{" "}
         <Link class="link" href="/answers">
           answer record
         </Link>{" "}
-        makes a question of it, too. Or open the result files of two runs of the command. All of
-        them stay in this browser.
+        makes a question of it, too. Result files of the command can be opened beside the runs; they stay in this
+        browser.
       </p>
       <pre class="panel after commands" tabIndex={0}>
         {[
           "conspectus eval init my-set",
           "conspectus eval evidence my-set --max-tokens 256 --max-tokens 1024 --max-tokens 4096 --windows --json > before.json",
-          "conspectus eval evidence my-set --max-tokens 256 --max-tokens 1024 --max-tokens 4096 --windows --json > after.json",
         ].join("\n")}
       </pre>
     </>

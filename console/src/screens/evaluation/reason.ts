@@ -21,9 +21,9 @@ function shortfallOf(evidence: Place, { name, passages }: NamedWindow): string {
     const covered = Math.min(length, lengthInside(evidence, parts));
     return `${name} has ${covered} of its ${length} characters`;
   }
-  const sameDocument = passages.filter((passage) => passage.key === evidence.key).length;
-  if (sameDocument > 0) return `${name} has other places of ${evidence.key}`;
-  return `${name} has ${passages.length === 1 ? "one passage" : `${passages.length} passages`}, none of ${evidence.key}`;
+  const sameDocument = passages.filter((passage) => passage.document === evidence.document).length;
+  if (sameDocument > 0) return `${name} has other places of ${evidence.name}`;
+  return `${name} has ${passages.length === 1 ? "one passage" : `${passages.length} passages`}, none of ${evidence.name}`;
 }
 
 function otherPlaceOf(evidence: Place, { name, passages }: NamedWindow): string {

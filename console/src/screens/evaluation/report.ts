@@ -1,4 +1,4 @@
-/** Reports of `conspectus eval … --json`, read in the browser; they are sent nowhere. */
+/** Reports of runs, and those of files of `conspectus eval … --json`, which are sent nowhere. */
 
 import { percentile, resampledMeans } from "./bootstrap";
 
@@ -7,7 +7,10 @@ export type Measures = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
 /** Characters of a document, counted by code points. */
 export interface Place {
-  key: string;
+  /** The document: its id, or its key where the report is a file. */
+  document: string;
+  /** What the document is called. */
+  name: string;
   start: number;
   end: number;
 }
@@ -26,18 +29,8 @@ export interface Asked {
 export interface Report {
   name: string;
   measures: Measures;
-  /** What the windows cost, where the run was made here. */
-  cost?: Cost | undefined;
-  /** Questions by kind and id, where the run kept its windows. */
-  asked: ReadonlyMap<string, ReadonlyMap<string, Asked>>;
-}
-
-export interface Cost {
-  windows: number;
-  /** Tokens of all windows. */
-  tokens: number;
-  /** From the first question to the last answer. */
-  milliseconds: number;
+  /** A question of a kind with its windows, where the run kept them. */
+  ask: (kind: string, id: string) => Promise<Asked | undefined>;
 }
 
 /** A mean in percent with its 95 % interval. */
@@ -80,7 +73,8 @@ export async function readReport(file: File): Promise<Report> {
   const measures = new Map<string, Map<string, number>>();
   collect(value, [], measures);
   if (measures.size === 0) throw new Error(`${file.name} has no figures by question (by_question).`);
-  return { name: file.name.replace(/\.json$/, ""), measures, asked: windowsOf(value) };
+  const windows = windowsOf(value);
+  return { name: file.name.replace(/\.json$/, ""), measures, ask: async (kind, id) => windows.get(kind)?.get(id) };
 }
 
 function collect(value: unknown, above: readonly string[], measures: Map<string, Map<string, number>>): void {
@@ -126,10 +120,11 @@ const byBudget = (passages: Record<string, unknown>): Map<number, Span[]> =>
 
 function spansOf(value: unknown): Span[] {
   if (!Array.isArray(value)) return [];
-  return value.filter((candidate): candidate is Span => {
-    if (!isRecord(candidate)) return false;
+  return value.flatMap((candidate: unknown): Span[] => {
+    if (!isRecord(candidate)) return [];
     const { key, text, start, end } = candidate;
-    return typeof key === "string" && typeof text === "string" && typeof start === "number" && typeof end === "number";
+    const isSpan = typeof key === "string" && typeof text === "string" && typeof start === "number" && typeof end === "number";
+    return isSpan ? [{ document: key, name: key, text, start, end }] : [];
   });
 }
 
@@ -137,7 +132,7 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 export const overlaps = (one: Place, other: Place): boolean =>
-  one.key === other.key && one.start < other.end && other.start < one.end;
+  one.document === other.document && one.start < other.end && other.start < one.end;
 
 /** Whether passages have every character of a span. */
 export function isCovered(span: Place, passages: readonly Place[]): boolean {

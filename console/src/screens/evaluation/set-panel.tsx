@@ -1,12 +1,14 @@
-import { useEffect, useRef, useState } from "preact/hooks";
-import { readCollections, usualOf } from "../../api/lists";
-import { Failure, useAction } from "../../ui/action";
+/** The question sets of a collection, and a form that starts a run of one. */
+import { useState } from "preact/hooks";
+import { api, type Schemas } from "../../api/client";
+import { ConfirmButton, Failure, useAction } from "../../ui/action";
 import { SegmentedField } from "../../ui/controls";
-import { counted, wholeNumber } from "../../ui/format";
-import { Show, State, useLoad } from "../../ui/load";
+import { counted } from "../../ui/format";
+import { Show, useLoad } from "../../ui/load";
 import { Virtual } from "../../ui/virtual";
-import { BUDGETS, parseOptions, run, type QuestionSet, type RunSettings } from "./question-set";
-import type { Report } from "./report";
+import { optionsOf, type RunSettings } from "./options";
+
+type QuestionSet = Schemas["QuestionSet"];
 
 const RETRIEVERS = [
   ["both", "Words and meaning"],
@@ -19,106 +21,87 @@ const PROFILES = [
   ["multiplicative", "Product"],
 ] as const;
 
-/** A question set, and a form that asks its questions of a collection. */
+/** A set of several, its questions, and a run of it. */
 export function SetPanel({
-  set,
-  names,
+  sets,
   onRun,
+  onChanged,
 }: {
-  set: QuestionSet;
-  /** The names of the runs that are there. */
-  names: readonly string[];
-  onRun: (report: Report) => void;
+  sets: readonly [QuestionSet, ...QuestionSet[]];
+  onRun: () => void;
+  /** Called when a set was deleted. */
+  onChanged: () => void;
 }) {
-  const collections = useLoad(readCollections, []);
-  const evidence = set.questions.reduce((sum, question) => sum + question.evidence.length, 0);
+  const [selected, select] = useState("");
+  const set = sets.find(({ id }) => id === selected) ?? sets[0];
   return (
     <section class="panel question-set" aria-label="Question set">
-      <h2>
-        {set.name}: {counted(set.questions.length, "question")}, {counted(evidence, "piece")} of evidence
-      </h2>
-      <Show of={collections} what="the collections">
-        {(collections) =>
-          collections.length === 0 ? (
-            <State title="There is no collection to ask" />
-          ) : (
-            <RunForm set={set} collections={collections.map((collection) => collection.name)} names={names} onRun={onRun} />
-          )
-        }
-      </Show>
+      <p class="row">
+        <label>
+          <span class="label">Question set</span>
+          <select class="pick" value={set.id} onChange={(event) => select(event.currentTarget.value)}>
+            {sets.map(({ id, name, questions }) => (
+              <option key={id} value={id}>
+                {name}: {counted(questions, "question")}
+              </option>
+            ))}
+          </select>
+        </label>
+        <ConfirmButton
+          label="Delete"
+          name={`Delete the set ${set.name}`}
+          title={`Delete the set ${set.name}?`}
+          run={() => api.deleteQuestionSet({ question_set: set.id })}
+          onDone={onChanged}
+        >
+          Its runs are deleted, too. Documents stay as they are.
+        </ConfirmButton>
+      </p>
+      <RunForm set={set} onRun={onRun} />
       <details class="after">
         <summary class="link small">The questions</summary>
-        <Virtual rows={set.questions} height={44} label="Questions of the set">
-          {(question) => (
-            <p class="set-question">
-              <span class="ellipsis">{question.query}</span>
-              <span class="tiny dim ellipsis">{question.evidence.map(({ key }) => key).join(", ")}</span>
-            </p>
-          )}
-        </Virtual>
+        <Questions key={`${set.id} ${set.questions}`} set={set} />
       </details>
     </section>
   );
 }
 
-function RunForm({
-  set,
-  collections,
-  names,
-  onRun,
-}: {
-  set: QuestionSet;
-  collections: readonly string[];
-  names: readonly string[];
-  onRun: (report: Report) => void;
-}) {
-  const [settings, change] = useState<RunSettings>({
-    collection: usualOf(collections) ?? "",
-    retrievers: "both",
-    profile: "default",
-    options: {},
-  });
-  const [options, writeOptions] = useState("");
-  const [done, tell] = useState(0);
-  const [missing, miss] = useState(0);
+function Questions({ set }: { set: QuestionSet }) {
+  const content = useLoad((signal) => api.getQuestionSet({ question_set: set.id }, { signal }), [set.id]);
+  return (
+    <Show of={content} what="the questions">
+      {({ questions }) => (
+        <Virtual rows={questions} height={44} label="Questions of the set">
+          {({ query, evidence, changed }) => (
+            <p class="set-question">
+              <span class="ellipsis">
+                <bdi>{query}</bdi>
+              </span>
+              <span class="tiny dim ellipsis">
+                {changed ? "left out: a document has changed" : evidence.map(({ title, key }) => title || key).join(", ")}
+              </span>
+            </p>
+          )}
+        </Virtual>
+      )}
+    </Show>
+  );
+}
+
+function RunForm({ set, onRun }: { set: QuestionSet; onRun: () => void }) {
+  const [settings, change] = useState<RunSettings>({ retrievers: "both", profile: "default", others: "" });
   const { act, busy, failure } = useAction();
-  const abort = useRef<AbortController>();
-  useEffect(() => () => abort.current?.abort(), []);
-  const start = () => {
-    tell(0);
-    abort.current = new AbortController();
-    const { signal } = abort.current;
-    act(
-      async () => {
-        const complete = { ...settings, options: parseOptions(options) };
-        return run(set, complete, nameOf(complete, names), tell, signal);
-      },
-      ({ report, missing: absent }) => {
-        miss(absent);
-        onRun(report);
-      },
-    );
+  const start = async () => {
+    await api.startRun({ question_set: set.id, ...(optionsOf(settings) as Schemas["StartRunBody"]) });
   };
   return (
     <form
       class="set-form after"
       onSubmit={(event) => {
         event.preventDefault();
-        start();
+        act(start, onRun);
       }}
     >
-      <label>
-        <span class="label">Ask the collection</span>
-        <select
-          class="pick"
-          value={settings.collection}
-          onChange={(event) => change({ ...settings, collection: event.currentTarget.value })}
-        >
-          {collections.map((collection) => (
-            <option key={collection}>{collection}</option>
-          ))}
-        </select>
-      </label>
       <SegmentedField
         label="Find by"
         options={RETRIEVERS}
@@ -136,45 +119,17 @@ function RunForm({
         <input
           class="field"
           placeholder='{"rerank": true, "min_similarity": 0.3}'
-          value={options}
-          onInput={(event) => writeOptions(event.currentTarget.value)}
+          value={settings.others}
+          onInput={(event) => change({ ...settings, others: event.currentTarget.value })}
         />
       </label>
-      {busy ? (
-        <button class="btn" type="button" onClick={() => abort.current?.abort(new Error("Stopped."))}>
-          Stop
-        </button>
-      ) : (
-        <button class="btn primary" type="submit">
-          Run
-        </button>
-      )}
+      <button class="btn primary" type="submit" disabled={busy}>
+        Run
+      </button>
       <div class="set-progress">
         <Failure text={failure} />
-        {busy ? (
-          <>
-            <span class="small dim" role="status">
-              {wholeNumber(done)} of {counted(set.questions.length, "question")}, each at {BUDGETS.length} budgets
-            </span>
-            <progress max={set.questions.length} value={done} aria-label="Progress of the run" />
-          </>
-        ) : (
-          <span class="small dim">
-            {missing > 0
-              ? `${counted(missing, "document")} of the evidence ${missing === 1 ? "is" : "are"} not in ${settings.collection}.`
-              : `Windows of ${BUDGETS.map(wholeNumber).join(", ")} tokens. Any two runs can be compared.`}
-          </span>
-        )}
+        <span class="small dim">The server asks all questions, each at four budgets. The run stays in the table above.</span>
       </div>
     </form>
   );
-}
-
-/** What a run was made with; a number tells apart those that were made with the same. */
-function nameOf({ collection, retrievers, profile, options }: RunSettings, names: readonly string[]): string {
-  const retrieverName = RETRIEVERS.find(([retriever]) => retriever === retrievers)?.[1].toLowerCase() ?? "";
-  const others = Object.entries(options).map(([option, value]) => `, ${option} ${JSON.stringify(value)}`);
-  const name = `${retrieverName}${profile === "default" ? "" : ", product"}${others.join("")} in ${collection}`;
-  const same = names.filter((other) => other.replace(/ \d+$/, "") === name).length;
-  return same === 0 ? name : `${name} ${same + 1}`;
 }

@@ -1,4 +1,5 @@
 import { counted, wholeNumber } from "../../ui/format";
+import { Show, useLoad } from "../../ui/load";
 import { Glyph } from "../../window/status";
 import type { Run } from "./cells";
 import { reasonOf } from "./reason";
@@ -20,10 +21,36 @@ export function SideBySide({
   group: string;
   budget: number;
 }) {
-  const [before, now] = [first, second].map(({ report }) => report.asked.get(group)?.get(id));
-  const questionRun = now ?? before;
+  const questions = useLoad(() => Promise.all([first, second].map(({ report }) => report.ask(group, id))), [first, second, group, id]);
   return (
     <div class="after">
+      <Show of={questions} what="the windows">
+        {([before, now]) => (
+          <Windows id={id} first={first} second={second} before={before} now={now} budget={budget} />
+        )}
+      </Show>
+    </div>
+  );
+}
+
+function Windows({
+  id,
+  first,
+  second,
+  before,
+  now,
+  budget,
+}: {
+  id: string;
+  first: Run;
+  second: Run;
+  before: Asked | undefined;
+  now: Asked | undefined;
+  budget: number;
+}) {
+  const questionRun = now ?? before;
+  return (
+    <>
       {questionRun !== undefined && <h3>{questionRun.query}</h3>}
       <p role="status">
         {questionRun === undefined && <span class="mono">{id}: </span>}
@@ -56,7 +83,7 @@ export function SideBySide({
           </div>
         </>
       )}
-    </div>
+    </>
   );
 }
 
@@ -81,7 +108,7 @@ function Evidence({
   return (
     <ul class="list after" aria-label="Evidence">
       {questionRun.evidence.map((evidenceSpan) => (
-        <li key={`${evidenceSpan.key}/${evidenceSpan.start}`} class="evidence-row">
+        <li key={`${evidenceSpan.document}/${evidenceSpan.start}`} class="evidence-row">
           <span>
             <span class="text small">{evidenceSpan.text}</span>
             <span class="small dim block-line">
@@ -134,7 +161,7 @@ function WindowOf({
           <li key={at}>
             <p class="tiny dim row">
               <span>
-                [{at + 1}] {passage.key}, {wholeNumber(passage.start)}–{wholeNumber(passage.end)}
+                [{at + 1}] <bdi>{passage.name}</bdi>, {wholeNumber(passage.start)}–{wholeNumber(passage.end)}
               </span>
               {!others.some((one) => overlaps(one, passage)) && <span class="tag">only here</span>}
             </p>
