@@ -4,7 +4,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("get-started", "guides", "concepts", "operate")
-MAX_WORDS = 35_640
+MAX_WORDS = 35_636
 """Of all pages together, as `wc -w` counts; 41,800 before this rule."""
 LONGEST_PAGES_SHOWN = 12
 
