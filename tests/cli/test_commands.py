@@ -50,6 +50,7 @@ def test_a_preview_shows_documents_and_chunks_and_makes_no_store(
     assert "characters 0 to " in shown.out and "nothing was stored" in shown.out and not store.exists()
     documents = shell("add", notes, "--preview", "--json", "--data-dir", store).json["documents"]
     assert documents[0]["chunks"][0]["tokens"] > 0 and not store.exists()
+    assert all(" ".join(document["chunks"][0]["text"].split())[:40] in shown.out for document in documents)
 
 
 def test_an_unsupported_file_in_a_folder_is_skipped_and_named(shell: Shell, notes: Path) -> None:

@@ -33,6 +33,8 @@ MAX_FILES: Final = 1_000
 MAX_PREVIEWED: Final = 50
 """Maximum number of documents of a preview, and of chunks of each, in readable form."""
 INDENT: Final = (0, 0, 0, 3)
+MAX_SHOWN_CHARACTERS: Final = 200
+"""The length of the beginning of a chunk in a preview."""
 NO_SOURCE: Final = Source(SourceId(""), CollectionId(""), "")
 
 
@@ -264,13 +266,15 @@ def _make_preview_table(preview: FilesPreview) -> RenderableType:
 
 
 def _make_chunk_lines(document: DocumentPreview) -> Iterator[RenderableType]:
+    """Yield the location and the beginning of each chunk."""
     if document.quarantined:
         yield Padding(cell(document.quarantined), INDENT)
     for chunk in document.chunks[:MAX_PREVIEWED]:
         page = "" if chunk.page is None else f"p. {chunk.page}"
         place = ", ".join(filter(None, (page, chunk.heading)))
         span = f"characters {chunk.start:,} to {chunk.end:,}, {format_count(chunk.tokens, 'token')}"
-        yield Padding(cell(f"{span}: {place}" if place else span), INDENT)
+        yield Padding(cell(f"{span}: {place}" if place else span, style="dim"), INDENT)
+        yield Padding(cell(chunk.text, limit=MAX_SHOWN_CHARACTERS), INDENT)
     hidden = len(document.chunks) - MAX_PREVIEWED
     if hidden > 0:
         yield Padding(cell(f"and {format_count(hidden, 'more chunk')}"), INDENT)
