@@ -1,6 +1,6 @@
 """People as an identity provider names them, and what its tokens say."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Final
 
@@ -87,8 +87,8 @@ class GroupSyncReport:
     members: Annotated[int, Example(500)]
     joined: Annotated[int, Example(3)]
     left: Annotated[int, Example(1)]
-    unmapped: Sequence[str] = ()
-    gone: Sequence[str] = ()
+    unmapped: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,23 @@
 """What is not an answer of ours is said where and how; what is more or less than expected is read."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import is_dataclass
+from types import NoneType
+from typing import Any, Literal, NewType, get_args, get_origin
 
 import pytest
 
+from conspectus.client import decode as decode_module
 from conspectus.client.decode import Misread, decode, decode_list, decode_member
 from conspectus.client.operations import request_of
 from conspectus.client.request import document_json, to_json
 from conspectus.engine.search import SearchService
 from conspectus.errors import InvalidInput
-from conspectus.model.filter import Eq
+from conspectus.model.annotations import base_of
+from conspectus.model.filter import Eq, Filter
 from conspectus.model.query import Budget, Query
-from conspectus.model.records import NewDocument, Period, Receipt, Source, TextPosition, Written
+from conspectus.model.records import Json, NewDocument, Period, Receipt, Source, TextPosition, Written
+from conspectus.operations.operation import Operation
 from conspectus.operations.table import OPERATIONS
 from conspectus.text.times import parse_instant
 
@@ -47,6 +52,43 @@ def test_what_cannot_be_read_is_named(kind: Any, payload: object, where: str) ->
     with pytest.raises(Misread) as caught:
         decode(kind, payload)
     assert where in str(caught.value)
+
+
+def find_undecodable_types(hint: Any) -> set[str]:
+    """Return the types in a type, and in the fields of its dataclasses, that a client cannot decode."""
+    unread, visited, undecodable = [hint], set[Any](), set[str]()
+    while unread:
+        kind = unread.pop()
+        if kind in {NoneType, Ellipsis} or kind in visited:
+            continue
+        visited.add(kind)
+        if isinstance(kind, NewType):
+            unread.append(base_of(kind))
+        elif is_dataclass(kind):
+            unread += [member for _, member, _ in decode_module._members(kind)]
+        elif get_origin(kind) is not Literal and kind not in (Json, Filter):
+            try:
+                decode_module._reader(kind)
+            except TypeError:
+                undecodable.add(repr(kind))
+            unread += get_args(kind)
+    return undecodable
+
+
+def test_a_client_decodes_the_result_of_every_operation() -> None:
+    """A type that it cannot decode is a crash after the operation has done its work."""
+    undecodable = {
+        operation.method.__qualname__: kinds
+        for operation in OPERATIONS.values()
+        if (kinds := find_undecodable_types(result_type(operation)))
+    }
+    assert undecodable == {}
+
+
+def result_type(operation: Operation) -> Any:
+    """Return the type of a result; of a list, that of its elements."""
+    is_list = get_origin(operation.returns) in {list, Sequence, Iterable}
+    return get_args(operation.returns)[0] if is_list else operation.returns
 
 
 def test_lists_and_members_are_named_too() -> None:
