@@ -104,6 +104,28 @@ async def test_a_used_answer_and_one_of_another_browser_begin_no_session(
         assert await whoami(victim) == 401
 
 
+async def test_tabs_of_one_browser_sign_in_in_any_order(desk: Desk) -> None:
+    async with desk.browser() as browser:
+        first, second, third = [await desk.begin(browser) for _ in range(3)]
+        for back in (second, first):
+            assert (await browser.get(back)).headers["location"] == f"{PUBLIC}/console/"
+            assert (await browser.get(back)).headers["location"] == FAILED
+        [attempt] = [cookie for cookie in browser.cookies.jar if cookie.name == ATTEMPT]
+        assert "." not in (attempt.value or "."), "only the secret of the third tab is left"
+        answer = await browser.get(third)
+        assert answer.headers["location"] == f"{PUBLIC}/console/"
+        assert "Max-Age=0" in answer.headers.get_list("set-cookie")[1]
+
+
+async def test_a_browser_has_five_sign_ins_at_once(desk: Desk) -> None:
+    """More would make its requests too large for a proxy."""
+    async with desk.browser() as browser:
+        oldest, *others = [await desk.begin(browser) for _ in range(6)]
+        assert (await browser.get(oldest)).headers["location"] == FAILED
+        for back in others[:2]:
+            assert (await browser.get(back)).headers["location"] == f"{PUBLIC}/console/"
+
+
 async def test_no_parameter_leads_a_browser_elsewhere(desk: Desk) -> None:
     evil = "https://evil.example.org/"
     elsewhere = urlencode(dict.fromkeys(("next", "return_to", "redirect_uri", "url", "back"), evil))

@@ -244,4 +244,4 @@ async def test_a_server_starts_while_its_issuer_is_away(open_site: OpenSite) -> 
         async with site.client(token) as client:
             assert (await client.get("/me")).status_code == 401
         [problem] = (await site.engine.maintenance.check()).settings
-        assert problem.startswith("sign-in with tokens does not work: https://127.0.0.1:1/.well-known/")
+        assert problem.startswith("sign-in does not work: https://127.0.0.1:1/.well-known/")

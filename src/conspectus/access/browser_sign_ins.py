@@ -1,7 +1,8 @@
 """Sign-ins of browsers on the pages of an issuer, and their ends: OpenID Connect with code, PKCE and nonce.
 
 The browser that begins one gets a secret in a cookie. State, nonce and code verifier are made of it, so that
-nothing is stored for somebody who is not known yet, and no other browser can complete the sign-in.
+nothing is stored for somebody who is not known yet, and no other browser can complete the sign-in. A browser
+with several tabs has several secrets.
 """
 
 import asyncio
@@ -64,13 +65,14 @@ class BrowserSignIns:
         except TokenFault as fault:
             raise _refuse("sign_in_refused", fault) from None
 
-    async def complete(self, secret: str | None, answer: Mapping[str, str]) -> tuple[Person, str]:
+    async def complete(self, attempt_secrets: Sequence[str], answer: Mapping[str, str]) -> tuple[Person, str]:
         """Return the user whom the issuer names, and the token of a new session. Raises InvalidToken.
 
-        `answer` has the parameters with which the issuer sent the browser back.
+        `attempt_secrets` are those of the browser, and `answer` has the parameters with which the issuer sent
+        it back.
         """
         try:
-            return await self._complete(secret, answer)
+            return await self._complete(attempt_secrets, answer)
         except TokenFault as fault:
             raise _refuse("sign_in_refused", fault) from None
 
@@ -104,9 +106,11 @@ class BrowserSignIns:
             self._flow = await asyncio.to_thread(self._make_flow)
         return self._flow
 
-    async def _complete(self, secret: str | None, answer: Mapping[str, str]) -> tuple[Person, str]:
+    async def _complete(
+        self, attempt_secrets: Sequence[str], answer: Mapping[str, str]
+    ) -> tuple[Person, str]:
         rules = self._sign_ins.rules
-        attempt, code = check_answer(secret, answer, rules.issuer)
+        attempt, code = check_answer(attempt_secrets, answer, rules.issuer)
         id_token = await (await self._load_flow()).exchange(code, attempt)
         verifier = await self._sign_ins.prepare()
         claims = read_id_claims(
@@ -160,13 +164,16 @@ def attempt_of(secret: str) -> SignInAttempt:
     )
 
 
-def check_answer(secret: str | None, answer: Mapping[str, str], issuer: str) -> tuple[SignInAttempt, str]:
-    """Return the attempt of the browser, and the code that the issuer gave. Raises TokenFault."""
-    if secret is None or not SECRET.fullmatch(secret):
+def check_answer(
+    attempt_secrets: Sequence[str], answer: Mapping[str, str], issuer: str
+) -> tuple[SignInAttempt, str]:
+    """Return the attempt that an answer is for, and the code that the issuer gave. Raises TokenFault."""
+    attempts = [attempt_of(secret) for secret in attempt_secrets if SECRET.fullmatch(secret)]
+    if not attempts:
         raise TokenFault("no_attempt")
-    attempt = attempt_of(secret)
     state = answer.get("state", "")
-    if not hmac.compare_digest(state.encode("utf-8", "surrogatepass"), attempt.state.encode()):
+    attempt = next((attempt for attempt in attempts if has_state(attempt, state)), None)
+    if attempt is None:
         raise TokenFault("state")
     if answer.get("iss", issuer) != issuer:
         raise TokenFault("issuer")
@@ -176,6 +183,11 @@ def check_answer(secret: str | None, answer: Mapping[str, str], issuer: str) -> 
     if not 0 < len(code) <= MAX_CODE:
         raise TokenFault("no_code")
     return attempt, code
+
+
+def has_state(attempt: SignInAttempt, state: str) -> bool:
+    """Return whether an attempt began with that state, in the same time for every state."""
+    return hmac.compare_digest(state.encode("utf-8", "surrogatepass"), attempt.state.encode())
 
 
 def is_named(session: Session, claims: LogoutClaims) -> bool:

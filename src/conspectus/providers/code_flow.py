@@ -23,6 +23,11 @@ FORM: Final = "application/x-www-form-urlencoded"
 AWAY: Final = "issuer_unavailable"
 BASIC: Final = "client_secret_basic"
 CHALLENGE_METHOD: Final = "S256"
+NO_SIGN_IN: Final = "sign-in in the console does not work"
+WRONG_CLIENT: Final = ("invalid_client", "unauthorized_client")
+"""Errors of a token endpoint that does not accept the id or the secret of a client (RFC 6749, 5.2)."""
+TRIAL: Final = "conspectus-check-of-the-client-without-any-sign-in"
+"""A code and its verifier, which has at least 43 characters (RFC 7636, 4.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +65,16 @@ class AuthorizationCodeFlow:
 
     async def exchange(self, code: str, attempt: SignInAttempt) -> str:
         """Return the ID token for a code, which nobody has verified yet. Raises TokenFault."""
-        address = await self._endpoint("token_endpoint")
-        metadata = await self._metadata.read()
+        await self._endpoint("token_endpoint")
+        return read_id_token(await self._post_code(await self._metadata.read(), code, attempt.code_verifier))
+
+    async def _post_code(self, metadata: Mapping[str, Any], code: str, code_verifier: str) -> Fetched:
+        """Return the answer of the token endpoint to a code. Raises TokenFault if it is away."""
         form = {
             "grant_type": "authorization_code",
             "code": code,
             "redirect_uri": self._client.redirect_address,
-            "code_verifier": attempt.code_verifier,
+            "code_verifier": code_verifier,
         }
         headers = {"Accept": "application/json", "Content-Type": FORM}
         if self._client.secret and BASIC in metadata.get("token_endpoint_auth_methods_supported", [BASIC]):
@@ -77,10 +85,11 @@ class AuthorizationCodeFlow:
                 form["client_secret"] = self._client.secret
         body = urlencode(form).encode("ascii")
         try:
-            response = await self._fetcher.fetch(address, method="POST", headers=headers, body=body)
+            return await self._fetcher.fetch(
+                metadata["token_endpoint"], method="POST", headers=headers, body=body
+            )
         except (FetchFailed, TooLarge, InvalidInput) as fault:
             raise TokenFault(AWAY, str(fault)) from None
-        return read_id_token(response)
 
     async def sign_out_address(self, back: str) -> str | None:
         """Return the address that ends the session at the issuer; None if it has none or is away.
@@ -94,19 +103,39 @@ class AuthorizationCodeFlow:
         return add_query(address, {"client_id": self._client.id, "post_logout_redirect_uri": back})
 
     async def find_problems(self) -> Sequence[str]:
-        """Ask the issuer, and return a sentence for each problem of its configuration."""
+        """Return a sentence for each problem; none for an issuer without metadata, which others report."""
         try:
             metadata = await fetch_metadata(self._fetcher, self._metadata.issuer)
+        except IssuerFault:
+            return []
+        try:
             for name in ("authorization_endpoint", "token_endpoint"):
                 read_endpoint(metadata, name)
         except IssuerFault as fault:
-            return [f"sign-in in the console does not work: {fault}"]
+            return [f"{NO_SIGN_IN}: {fault}"]
         challenges = metadata.get("code_challenge_methods_supported")
         if isinstance(challenges, list) and CHALLENGE_METHOD not in challenges:
-            return [
-                "sign-in in the console does not work: the issuer lacks PKCE with S256. Switch it on there"
-            ]
-        return []
+            return [f"{NO_SIGN_IN}: the issuer lacks PKCE with S256. Switch it on there"]
+        return await self._try_client(metadata)
+
+    async def _try_client(self, metadata: Mapping[str, Any]) -> list[str]:
+        """Return a sentence if the issuer does not know the client.
+
+        It is sent a code that it gave to nobody: it refuses the code only after it has accepted the client.
+        """
+        try:
+            answer = await self._post_code(metadata, TRIAL, TRIAL)
+            error = read_json(answer).get("error")
+        except TokenFault as fault:
+            return [f"{NO_SIGN_IN}: {fault.detail}"]
+        except IssuerFault as fault:
+            return [f"{NO_SIGN_IN}: {fault}"]
+        if error not in WRONG_CLIENT:
+            return []
+        return [
+            f"{NO_SIGN_IN}: the issuer refuses the client ({error}); correct CONSPECTUS_OIDC_CLIENT_ID and"
+            " CONSPECTUS_OIDC_CLIENT_SECRET"
+        ]
 
     async def close(self) -> None:
         """Release connections."""
@@ -143,7 +172,8 @@ def read_id_token(response: Fetched) -> str:
     except IssuerFault as fault:
         raise TokenFault("token_answer", f"status={response.status} {fault}") from None
     if response.status != 200:
-        raise TokenFault("code", f"status={response.status} error={_shorten(document.get('error'))}")
+        reason = "client" if document.get("error") in WRONG_CLIENT else "code"
+        raise TokenFault(reason, f"status={response.status} error={_shorten(document.get('error'))}")
     id_token = document.get("id_token")
     if not isinstance(id_token, str):
         raise TokenFault("no_id_token")

@@ -80,8 +80,9 @@ async def fetch_json(fetcher: Fetcher, address: str) -> Mapping[str, Any]:
     try:
         response = await fetcher.fetch(address, headers={"Accept": "application/json"})
     except (FetchFailed, TooLarge, InvalidInput) as fault:
+        reason = str(fault).removeprefix(f"{address}: ")
         raise IssuerFault(
-            f"{address} cannot be fetched: {fault}. Correct CONSPECTUS_OIDC_ISSUER, or let the server reach"
+            f"{address} cannot be fetched: {reason}. Correct CONSPECTUS_OIDC_ISSUER, or let the server reach"
             " that host"
         ) from fault
     if response.status != 200:

@@ -61,11 +61,11 @@ class JwtVerifier:
         try:
             keys = await self._keys.load()
         except IssuerFault as fault:
-            return [f"sign-in with tokens does not work: {fault}"]
+            return [f"sign-in does not work: {fault}"]
         problems = [] if self._check is None else [*await self._check.find_problems()]
         if not any(fits(key, algorithm) for key in keys.values() for algorithm in self._algorithms):
             mismatch = "no key of the issuer fits CONSPECTUS_OIDC_ALGORITHMS; add the algorithm of its keys"
-            problems.append(f"sign-in with tokens does not work: {mismatch}")
+            problems.append(f"sign-in does not work: {mismatch}")
         return problems
 
     async def close(self) -> None:

@@ -1,6 +1,7 @@
 """Sign-in of browsers on the pages of an identity provider, and what the provider sends when they log out."""
 
 import json
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -9,7 +10,7 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 
-from conspectus.access.browser_sign_ins import CALLBACK_PATH, BrowserSignIns
+from conspectus.access.browser_sign_ins import CALLBACK_PATH, BrowserSignIns, attempt_of, has_state
 from conspectus.errors import InvalidToken, NotFound, TooLarge
 from conspectus.web.auth import read_body, require_same_origin, set_session
 from conspectus.web.connections import network_of
@@ -21,6 +22,10 @@ COOKIE: Final = "conspectus_sign_in"
 HOST_PREFIX: Final = "__Host-"
 """A cookie with it is of this host alone and was sent over https: no other host can set it."""
 ATTEMPT_SECONDS: Final = 600
+MAX_ATTEMPTS: Final = 5
+"""Most tabs of a browser with a sign-in that is not complete. The oldest is forgotten."""
+SEPARATOR: Final = "."
+"""What stands between the secrets in the cookie."""
 MAX_LOGOUT_BYTES: Final = 20_000
 """Most bytes of the form that a provider sends."""
 CONSOLE: Final = "/console/"
@@ -50,7 +55,7 @@ async def begin_sign_in(request: Request) -> Response:
     except InvalidToken:
         return redirect(request, FAILED)
     answer = RedirectResponse(address, 303)
-    set_attempt(answer, request, secret)
+    set_attempts(answer, request, [secret, *read_attempts(request)])
     return answer
 
 
@@ -61,16 +66,18 @@ async def complete_sign_in(request: Request) -> Response:
     A browser is only ever sent on to the console, whatever the address of the request says.
     """
     sign_ins = sign_ins_of(request)
-    secret = cookie_parser(request.headers.get("cookie", "")).get(attempt_cookie(request))
+    attempt_secrets, parameters = read_attempts(request), dict(request.query_params)
     try:
-        _, token = await sign_ins.complete(secret, dict(request.query_params))
+        _, token = await sign_ins.complete(attempt_secrets, parameters)
     except InvalidToken:
         await request.app.state.failures.note(network_of(request.scope.get("client")))
         answer = redirect(request, FAILED)
     else:
         answer = redirect(request, CONSOLE)
         set_session(answer, request.scope, token, own_address=request.app.state.own_address)
-    set_attempt(answer, request, None)
+    state = parameters.get("state", "")
+    others = [secret for secret in attempt_secrets if not has_state(attempt_of(secret), state)]
+    set_attempts(answer, request, others)
     return answer
 
 
@@ -116,19 +123,25 @@ def has_https(request: Request) -> bool:
 
 
 def attempt_cookie(request: Request) -> str:
-    """Return the name of the cookie of a sign-in, with the port: browsers send a cookie to all ports."""
+    """Return the name of the cookie of sign-ins, with the port: browsers send a cookie to all ports."""
     if has_https(request):
         return f"{HOST_PREFIX}{COOKIE}"
     _, _, port = Headers(scope=request.scope).get("host", "").rpartition(":")
     return f"{COOKIE}_{port}" if port.isascii() and port.isdecimal() else COOKIE
 
 
-def set_attempt(answer: Response, request: Request, secret: str | None) -> None:
-    """Set the cookie of a sign-in, which the browser sends when it comes back; with None, delete it."""
+def read_attempts(request: Request) -> list[str]:
+    """Return the secrets of the sign-ins that a browser began, newest first. Each tab has its own."""
+    cookie = cookie_parser(request.headers.get("cookie", "")).get(attempt_cookie(request), "")
+    return [secret for secret in cookie.split(SEPARATOR) if secret][:MAX_ATTEMPTS]
+
+
+def set_attempts(answer: Response, request: Request, attempt_secrets: Sequence[str]) -> None:
+    """Set the cookie of sign-ins, which the browser sends when it comes back; without any, delete it."""
     answer.set_cookie(
         attempt_cookie(request),
-        secret or "",
-        0 if secret is None else ATTEMPT_SECONDS,
+        SEPARATOR.join(attempt_secrets[:MAX_ATTEMPTS]),
+        ATTEMPT_SECONDS if attempt_secrets else 0,
         secure=has_https(request),
         httponly=True,
         samesite="lax",
