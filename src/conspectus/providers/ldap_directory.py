@@ -5,6 +5,7 @@ a group or a person is read by its name. Whatever may have left somebody out is 
 """
 
 import asyncio
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -13,9 +14,11 @@ from uuid import UUID
 from ldap3 import BASE, NONE, SAFE_SYNC, Connection, Server, Tls
 from ldap3.core.exceptions import (
     LDAPException,
+    LDAPInvalidCredentialsResult,
     LDAPInvalidDnError,
     LDAPInvalidDNSyntaxResult,
     LDAPNoSuchObjectResult,
+    LDAPSessionTerminatedByServerError,
 )
 from ldap3.utils.dn import parse_dn
 
@@ -29,6 +32,12 @@ NEVER_EMPTY: Final = frozenset({"groupofnames", "groupofuniquenames"})
 BINARY_ID: Final = "objectguid"
 """The attribute of Active Directory that is an id of 16 bytes."""
 MAX_SUBJECT: Final = 255
+TLS_FAULT: Final = re.compile(r"\[SSL: \w+\] (?P<reason>[^()]+)")
+"""The words of the standard library in an error of a connection."""
+CERTIFICATE_ADVICE: Final = (
+    "CONSPECTUS_LDAP_URL needs the host of the certificate, and CONSPECTUS_LDAP_CA_FILE its authority"
+)
+PORT_ADVICE: Final = "ldaps:// needs a port with TLS, and ldap:// one with StartTLS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +91,9 @@ class LdapDirectory:
             try:
                 self._bind(connection)
                 reader = _GroupReader(connection, self._options)
-                return {group: reader.read_group(name) for group, name in names.items()}
+                members = {group: reader.read_group(name) for group, name in names.items()}
+                reader.require_subjects()
+                return members
             finally:
                 if connection.socket is not None:
                     connection.socket.close()
@@ -170,6 +181,18 @@ class _GroupReader:
                     level += entry.members
         return frozenset(subjects)
 
+    def require_subjects(self) -> None:
+        """Tell a wrong attribute, or one that is withheld, from people without a subject.
+
+        With no subject at all, everybody would leave every group.
+        """
+        people = [entry for entry in self._entries.values() if entry is not None and not entry.is_group]
+        if people and all(person.subject is None for person in people):
+            raise _MaybeIncomplete(
+                f"none of {len(people):,} people has the attribute {self._options.subject}; correct"
+                f" CONSPECTUS_LDAP_SUBJECT, or the rights of {self._options.name or 'anonymous'}"
+            )
+
     def _read_entry(self, name: str) -> Entry | None:
         """Return an entry; None if there is none of that name."""
         if name not in self._entries:
@@ -244,8 +267,20 @@ def _decode(text: bytes) -> str:
 
 
 def _describe(fault: LDAPException) -> str:
-    """Return what a directory said, without the names and passwords that it was sent."""
+    """Return what a directory said and what to do, without the names and passwords that it was sent."""
+    if isinstance(fault, LDAPInvalidCredentialsResult):
+        return (
+            "the directory refuses the name or the password; correct CONSPECTUS_LDAP_BIND_DN and"
+            " CONSPECTUS_LDAP_BIND_PASSWORD"
+        )
     if isinstance(fault, LDAPInvalidDNSyntaxResult):
-        return "the directory refuses the name of a group"
+        return "the directory refuses a name; correct CONSPECTUS_LDAP_BIND_DN, or the claim of the group"
     description: Any = getattr(fault, "description", None)
-    return str(description or fault or type(fault).__name__)[:200]
+    reason = str(description or fault or type(fault).__name__)[:200]
+    tls_fault = TLS_FAULT.search(reason)
+    if tls_fault is not None:
+        reason = tls_fault["reason"].strip()
+    elif not isinstance(fault, LDAPSessionTerminatedByServerError):
+        return reason
+    is_certificate = "certificate" in reason
+    return f"{reason}; {CERTIFICATE_ADVICE if is_certificate else PORT_ADVICE}"

@@ -67,6 +67,19 @@ async def test_people_without_the_attribute_and_deleted_ones_are_nobody(
     assert await LdapDirectory(options).read_members([TEAM]) == {TEAM: {"e1"}}
 
 
+async def test_an_attribute_that_nobody_has_or_that_is_withheld_is_an_error(
+    server: SlapdServer, options: DirectoryOptions
+) -> None:
+    """Otherwise everybody would leave every group."""
+    reason = "none of 2 people has the attribute {}; correct CONSPECTUS_LDAP_SUBJECT"
+    with pytest.raises(FetchFailed, match=reason.format("objectGUID")):
+        await LdapDirectory(replace(options, subject="objectGUID")).read_members([TEAM])
+    server.stop()
+    server.start("access to attrs=employeeNumber by * none")
+    with pytest.raises(FetchFailed, match=reason.format("employeeNumber")):
+        await LdapDirectory(options).read_members([TEAM])
+
+
 async def test_a_deleted_group_is_told_from_one_that_is_withheld(
     server: SlapdServer, options: DirectoryOptions
 ) -> None:
@@ -114,18 +127,26 @@ async def test_a_connection_that_is_not_safe_is_not_used(
             replace(options, url=url, ca_file=""),
             replace(options, url=url.replace("127.0.0.1", "localhost")),
         ):
-            with pytest.raises(FetchFailed, match="certificate"):
+            with pytest.raises(FetchFailed, match=r": certificate verify failed: .*; CONSPECTUS_LDAP_URL"):
                 await LdapDirectory(unsafe).read_members([TEAM])
-    without_tls = replace(options, url=server.plain_url.replace("ldap:", "ldaps:"))
-    with pytest.raises(FetchFailed):
-        await LdapDirectory(without_tls).read_members([TEAM])
+    for wrong_port in (
+        server.plain_url.replace("ldap:", "ldaps:"),
+        server.url.replace("ldaps:", "ldap:"),
+    ):
+        with pytest.raises(FetchFailed, match="; ldaps:// needs a port with TLS, and ldap:// one with"):
+            await LdapDirectory(replace(options, url=wrong_port)).read_members([TEAM])
 
 
 async def test_faults_say_what_is_wrong_and_not_the_password(
     server: SlapdServer, options: DirectoryOptions
 ) -> None:
     [problem] = await LdapDirectory(replace(options, password="wrong secret")).find_problems()
-    assert problem == f"groups of the directory cannot be read: {server.url}: invalidCredentials"
+    assert problem == (
+        f"groups of the directory cannot be read: {server.url}: the directory refuses the name or the"
+        " password; correct CONSPECTUS_LDAP_BIND_DN and CONSPECTUS_LDAP_BIND_PASSWORD"
+    )
+    [problem] = await LdapDirectory(replace(options, name="reader")).find_problems()
+    assert "refuses a name; correct CONSPECTUS_LDAP_BIND_DN" in problem
     server.stop()
     with pytest.raises(FetchFailed, match="refused"):
         await LdapDirectory(options).read_members([TEAM])
