@@ -8,6 +8,9 @@ export type Person = Schemas["Person"];
 const LOGGED_IN = "conspectus-logged-in";
 export const loggedIn = (): boolean => localStorage.getItem(LOGGED_IN) !== null;
 
+/** Whether this browser logged in, and its session is over: it expired, or somebody ended it. */
+export const sessionEnded = (): boolean => loggedIn() && person.value === null && !signInFailed;
+
 /** undefined: not known yet; null: a key is needed. */
 export const person = signal<Person | null | undefined>(undefined);
 
@@ -23,9 +26,25 @@ export async function resume(): Promise<void> {
   }
 }
 
+/**
+ * Another tab of this browser logged in or out. What a screen shows is of the person before, so it is loaded again
+ * for another one.
+ */
+async function followOtherTab(event: StorageEvent): Promise<void> {
+  if (event.key !== LOGGED_IN || person.value === undefined) return;
+  const before = person.value;
+  await resume();
+  if (before !== null && person.value !== null && person.value.id !== before.id) location.reload();
+}
+addEventListener("storage", (event) => {
+  // Without an answer of the server, the next request says what is wrong.
+  followOtherTab(event).catch(() => undefined);
+});
+
 export async function login(credential: { key: string } | { invitation: string }): Promise<void> {
-  person.value = await api.createSession(credential);
-  localStorage.setItem(LOGGED_IN, "yes");
+  const user = await api.createSession(credential);
+  rememberLogin(BY_CREDENTIAL);
+  person.value = user;
   sessionStorage.removeItem(RETURN_PATH);
 }
 
@@ -44,9 +63,16 @@ export function forgetInvitation(): void {
 
 const SIGN_IN = "/sign-in";
 const BY_PROVIDER = "provider";
+const BY_CREDENTIAL = "yes";
 const SIGN_IN_FAILED = "#sign-in=failed";
 /** Where the browser goes on after a sign-in; the server itself sends it nowhere but to the console. */
 const RETURN_PATH = "conspectus-return-path";
+
+/** Says how this browser logged in, to its other tabs too: only a value that differs is an event for them. */
+function rememberLogin(way: string): void {
+  localStorage.removeItem(LOGGED_IN);
+  localStorage.setItem(LOGGED_IN, way);
+}
 
 export interface Provider {
   /** null: nobody signs in with a provider here. */
@@ -55,9 +81,15 @@ export interface Provider {
   address: string;
 }
 
-/** Whether the last sign-in with the provider failed. */
+/** The page on which this tab began a sign-in. */
+function readReturnPath(): string | null {
+  const path = sessionStorage.getItem(RETURN_PATH);
+  return path?.startsWith("/console/") ? path : null;
+}
+
+/** Whether the last sign-in with the provider failed. The next one leads to the same page. */
 export const signInFailed = location.hash === SIGN_IN_FAILED;
-if (signInFailed) history.replaceState(null, "", location.pathname + location.search);
+if (signInFailed) history.replaceState(null, "", readReturnPath() ?? location.pathname + location.search);
 
 export async function readProvider(): Promise<Provider | null> {
   const response = await fetch(`${SIGN_IN}/provider`);
@@ -78,11 +110,11 @@ export function signIn(provider: Provider): void {
 
 /** Goes back to the page on which a sign-in began, if this browser comes from one. */
 function returnAfterSignIn(): void {
-  const path = sessionStorage.getItem(RETURN_PATH);
-  if (path === null) return;
+  if (sessionStorage.getItem(RETURN_PATH) === null) return;
+  const path = readReturnPath();
   sessionStorage.removeItem(RETURN_PATH);
-  localStorage.setItem(LOGGED_IN, BY_PROVIDER);
-  if (path.startsWith("/console/")) history.replaceState(null, "", path);
+  rememberLogin(BY_PROVIDER);
+  if (path !== null) history.replaceState(null, "", path);
 }
 
 /** Logs out here, and then at the provider, if the login was one there. */

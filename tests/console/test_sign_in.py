@@ -31,7 +31,7 @@ import conspectus
 from conspectus import connect
 from conspectus.model.access import Principal
 from mcp import Client
-from tests.console.conftest import ROOT, Opened, Site, running_site, themed
+from tests.console.conftest import ROOT, Opened, Site, running_site, themed, violations
 
 MODULES = ROOT / "console" / "node_modules"
 SCRIPT = ROOT / "tests" / "support" / "oidc_provider.mjs"
@@ -268,13 +268,56 @@ def test_a_logout_at_the_provider_ends_the_session_in_the_console(visit: Opened,
     expect(page.get_by_label("API key")).to_be_visible()
 
 
+def test_tabs_follow_a_sign_in_and_a_logout_of_each_other(visit: Opened, signed: Site) -> None:
+    """No tab shows the name or the documents of somebody who has left."""
+    page = visit(signed, "/documents")
+    other = page.context.new_page()
+    other.goto(f"{signed.address}/console/memory")
+    sign_in(page, "fay")
+    fay = page.request.get(f"{signed.address}/api/v1/me").json()["name"]
+    expect(other.get_by_role("banner")).to_contain_text(fay)
+    with connect(signed.address, api_key=signed.key or "") as owner:
+        for session in owner.logins.list_sessions("*"):
+            owner.logins.end_session(session.id)
+    other.reload()
+    expect(other.get_by_role("heading", name="Your session has ended")).to_be_visible()
+    other.get_by_label("API key").fill(signed.key or "")
+    other.get_by_role("button", name="Log in", exact=True).click()
+    expect(page.get_by_role("banner")).to_contain_text("owner")
+    expect(page.get_by_role("banner")).not_to_contain_text(fay)
+    other.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Log in", exact=True)).to_be_visible()
+    assert violations(page) == []
+    assert themed(page) == []
+
+
+def test_two_tabs_that_began_a_sign_in_complete_it(visit: Opened, signed: Site) -> None:
+    page = visit(signed, "/documents")
+    other = page.context.new_page()
+    other.goto(f"{signed.address}/console/memory")
+    for tab in (page, other):
+        tab.get_by_role("button", name="Sign in with Example").click()
+        expect(tab.locator("input[name=login]")).to_be_visible()
+    enter_login(page, "gus")
+    expect(page.get_by_role("navigation", name="Screens")).to_be_visible()
+    other.locator("input[name=login]").fill("gus")
+    other.locator("input[name=password]").fill("any")
+    other.get_by_role("button", name="Sign-in").click()
+    expect(other.get_by_role("navigation", name="Screens")).to_be_visible()
+    assert urlsplit(other.url).path == "/console/memory"
+
+
 def test_a_sign_in_that_the_user_refuses_says_what_to_do(visit: Opened, signed: Site) -> None:
-    page = visit(signed, "/")
+    page = visit(signed, "/memory")
     page.get_by_role("button", name="Sign in with Example").click()
     page.get_by_role("link", name="Cancel").click()
     expect(page.get_by_role("alert")).to_contain_text("Signing in did not work.")
     assert themed(page) == []
     assert "sign-in" not in page.url
+    sign_in(page, "emil")
+    assert urlsplit(page.url).path == "/console/memory"
+    page.get_by_role("button", name="Log out").click()
+    page.get_by_role("button", name="Yes, sign me out").click()
     page.get_by_label("API key").fill(signed.key or "")
     page.get_by_role("button", name="Log in", exact=True).click()
     expect(page.get_by_role("navigation", name="Screens")).to_be_visible()

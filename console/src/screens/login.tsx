@@ -1,18 +1,19 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { forgetInvitation, login, readProvider, signIn, signInFailed, type Provider } from "../session";
+import { forgetInvitation, login, readProvider, sessionEnded, signIn, signInFailed, type Provider } from "../session";
 import { asProblem } from "../ui/load";
 import { Mark } from "../ui/mark";
 
 /**
- * A form that logs in. `refused` is what it says where the server does not accept the credential, and `alternative`
- * stands below its button.
+ * A form that logs in. `refused` is what it says where the server does not accept the credential, `first` stands
+ * above its fields, and `alternative` below its button.
  */
 function LoginForm({
   title,
   hint,
   refused,
   logIn,
+  first,
   children,
   alternative,
 }: {
@@ -20,6 +21,7 @@ function LoginForm({
   hint: string;
   refused: string;
   logIn: () => Promise<void>;
+  first?: ComponentChildren;
   children?: (describedBy: string | undefined) => ComponentChildren;
   alternative?: ComponentChildren;
 }) {
@@ -44,6 +46,7 @@ function LoginForm({
           Conspectus
         </p>
         <h1>{title}</h1>
+        {first}
         <p class="sub small">{hint}</p>
         {children?.(failure === "" ? undefined : "failed")}
         {failure !== "" && (
@@ -51,7 +54,7 @@ function LoginForm({
             {failure}
           </p>
         )}
-        <button class="btn primary" type="submit" disabled={busy}>
+        <button class={first === undefined ? "btn primary" : "btn"} type="submit" disabled={busy}>
           Log in
         </button>
         {alternative}
@@ -60,37 +63,45 @@ function LoginForm({
   );
 }
 
-/** The button that leads to the identity provider, where the server has one. */
-function ProviderButton() {
-  const [provider, setProvider] = useState<Provider | null>(null);
-  useEffect(() => {
-    // Without an answer there is still the key.
-    readProvider().then(setProvider, () => setProvider(null));
-  }, []);
-  if (provider === null) return null;
+/** The button that leads to the identity provider. It comes first: most people have no key. */
+function ProviderButton({ provider }: { provider: Provider }) {
   return (
-    <>
+    <div class="provider">
+      <button class="btn primary" type="button" onClick={() => signIn(provider)}>
+        Sign in with {provider.name}
+      </button>
       {signInFailed && (
-        <p class="failed after" role="alert">
+        <p class="failed" role="alert">
           Signing in did not work. Try again, or ask the owner of the server: its log has the reason.
         </p>
       )}
-      <button class="btn after" type="button" onClick={() => signIn(provider)}>
-        Sign in with {provider.name}
-      </button>
-    </>
+    </div>
   );
+}
+
+const KEY_HINT =
+  "The first start of the server printed the key of the owner. Others get a key or an invitation from the owner.";
+
+function titleOf(provider: Provider | null): string {
+  if (sessionEnded()) return "Your session has ended";
+  return provider === null ? "Log in with an API key" : "Log in";
 }
 
 export function Login() {
   const [key, setKey] = useState("");
+  const [provider, setProvider] = useState<Provider | null>();
+  useEffect(() => {
+    // Without an answer there is still the key.
+    readProvider().then(setProvider, () => setProvider(null));
+  }, []);
+  if (provider === undefined) return null;
   return (
     <LoginForm
-      title="Log in with an API key"
-      hint="The first start of the server printed the key of the owner. Others get a key or an invitation from the owner."
+      title={titleOf(provider)}
+      hint={provider === null ? KEY_HINT : "Or log in with an API key, if you have one."}
       refused="This API key is not valid. It may have expired or been revoked."
       logIn={() => login({ key: key.trim() })}
-      alternative={<ProviderButton />}
+      first={provider === null ? undefined : <ProviderButton provider={provider} />}
     >
       {(describedBy) => (
         <>
