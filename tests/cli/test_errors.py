@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conspectus.cli.errors import exit_code
+from conspectus.cli.errors import exit_code, message_of
 from conspectus.cli.main import run
 from conspectus.cli.output import cell, printable, to_json_value
 from conspectus.cli.search import bar
@@ -14,6 +14,8 @@ from conspectus.errors import (
     ForbiddenAddress,
     IndexDamaged,
     InvalidInput,
+    InvalidToken,
+    LoginFailed,
     NotFound,
     Overloaded,
     PermissionDenied,
@@ -27,6 +29,14 @@ from conspectus.errors import (
     UnsupportedContent,
 )
 from tests.cli.conftest import Shell
+
+
+def test_who_has_no_valid_key_learns_both_ways_in() -> None:
+    assert message_of(Unauthenticated()).endswith(
+        "; set CONSPECTUS_API_KEY, or run: conspectus login --url URL"
+    )
+    for error in (InvalidToken(), LoginFailed("the login has ended"), NotFound("a", "b")):
+        assert message_of(error) == str(error)
 
 
 @pytest.mark.parametrize(

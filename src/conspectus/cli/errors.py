@@ -13,11 +13,14 @@ from conspectus.errors import (
     FetchFailed,
     ForbiddenAddress,
     InvalidInput,
+    InvalidToken,
+    LoginFailed,
     NotFound,
     Overloaded,
     ProviderUnavailable,
     ServerUnavailable,
     StorageBusy,
+    Unauthenticated,
     UnreadableFile,
 )
 
@@ -53,11 +56,18 @@ def report_errors(*, as_json: bool) -> Iterator[None]:
         raise typer.Exit(BROKEN_PIPE) from None
     except ConspectusError as error:
         facts = {name: value for name, value in vars(error).items() if name not in {"code", "message"}}
-        fail(error.code, str(error), facts=facts, as_json=as_json)
+        fail(error.code, message_of(error), facts=facts, as_json=as_json)
         raise typer.Exit(exit_code(error)) from None
     except OSError as error:
         fail("system_error", str(error), facts={}, as_json=as_json)
         raise typer.Exit(FAILED) from None
+
+
+def message_of(error: ConspectusError) -> str:
+    """Return the message of an error, with the ways in of the command line for who has no valid key."""
+    if isinstance(error, Unauthenticated) and not isinstance(error, LoginFailed | InvalidToken):
+        return f"{error}; set CONSPECTUS_API_KEY, or run: conspectus login --url URL"
+    return str(error)
 
 
 def exit_code(error: ConspectusError) -> int:

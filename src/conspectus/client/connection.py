@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 import httpx
 
@@ -16,6 +17,9 @@ from conspectus.client.transport import Transport, TransportLimits
 from conspectus.errors import InvalidInput
 from conspectus.model.validation import checked_arguments
 from conspectus.settings import Settings
+
+MAX_ISSUER_SECONDS: Final = 15
+"""Longest wait for an identity provider. It computes little, and a person waits at a terminal."""
 
 
 @asynccontextmanager
@@ -50,7 +54,8 @@ async def open(
 
 def issuer_client(settings: Settings) -> httpx.AsyncClient:
     """Return a client of requests to an identity provider."""
-    return httpx.AsyncClient(timeout=settings.client_timeout_seconds, verify=_load_authorities())
+    seconds = min(settings.client_timeout_seconds, MAX_ISSUER_SECONDS)
+    return httpx.AsyncClient(timeout=seconds, verify=_load_authorities())
 
 
 def stored_logins(settings: Settings) -> StoredLogins:
