@@ -10,13 +10,13 @@ export function Defaults({ collection, onChanged }: { collection: Schemas["Colle
   const { version, options, created } = retrieval;
   const described = Object.entries(options).map(([option, setting]) => `${option} ${JSON.stringify(setting)}`);
   return (
-    <div class="note-bar undo-bar" role="status">
+    <div class="panel row after" role="status">
       <span>
         Searches of <bdi>{name}</bdi> have new defaults since {instant(created)}: {described.join(", ") || "the built-in ones"}{" "}
         (version {version}).
       </span>
       <button
-        class="btn"
+        class="btn compact"
         type="button"
         disabled={busy}
         onClick={() => act(() => api.undoDefaults({ collection: name, version }), onChanged)}

@@ -36,7 +36,7 @@ export default function Evaluation() {
         return (
           <>
             {rows.length > 1 && (
-              <label>
+              <label class="evaluated-collection">
                 <span class="label">Collection</span>
                 <select
                   class="pick"
