@@ -1,57 +1,35 @@
 """The connector with DokuWiki, held to the kit on a real wiki with real rules."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from tests.support.connection_sites import open_site
 from tests.support.dokuwiki_server import ADMINISTRATOR, PASSWORD, PATH, DokuWikiServer, run_dokuwiki
+from tests.support.gated_office import GatedOffice, NamedSpaces, id_of
 from tests.support.source_servers import require_source_servers
 
-from conspectus.connectors import EVERYONE, ConnectionSite, ConnectorEntry, Listing, NewDocument
+from conspectus.connectors import EVERYONE
 from conspectus.errors import InvalidInput
 from conspectus.testing.connectors import (
     ConnectorProperties,
     Copy,
-    HttpGate,
     MirroringProperties,
     open_gate,
 )
-from conspectus_connectors.dokuwiki import DokuWikiConnector, DokuWikiOptions, DokuWikis
+from conspectus_connectors.dokuwiki import DokuWikiOptions, DokuWikis
 
 pytestmark = pytest.mark.sources
 USERS = ("ann", "ben", "cy", "dee")
 
 
 @dataclass
-class NamedSpaces:
-    """The connector with the names of spaces that the kit knows: ids of a wiki are in lower case."""
-
-    connector: DokuWikiConnector
-    names: Mapping[str, str]
-
-    async def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
-        async for listing in self.connector.changes(cursor):
-            entries = tuple(replace(page, space=self.names[page.space]) for page in listing.entries)
-            spaces_gone = tuple(self.names[space] for space in listing.spaces_gone)
-            yield replace(listing, entries=entries, spaces_gone=spaces_gone)
-
-    async def fetch(self, entry: ConnectorEntry) -> NewDocument:
-        return await self.connector.fetch(entry)
-
-    async def close(self) -> None:
-        await self.connector.close()
-
-
-@dataclass
-class WikiOffice:
+class WikiOffice(GatedOffice):
     """A wiki, as its users change it."""
 
     server: DokuWikiServer
-    gate: HttpGate
-    site: ConnectionSite
     mirror: bool
     members: dict[str, frozenset[str]] = field(default_factory=dict)
     spaces: dict[str, str] = field(default_factory=dict)
@@ -71,16 +49,6 @@ class WikiOffice:
     @property
     def credentials(self) -> dict[str, str]:
         return {"password": PASSWORD}
-
-    @property
-    def requests(self) -> int:
-        return self.gate.requests
-
-    def stop_after(self, requests: int | None) -> None:
-        self.gate.stop_after(requests)
-
-    def throttle(self, requests: int, retry_after: str | None) -> None:
-        self.gate.throttle(requests, retry_after)
 
     def connect(self) -> NamedSpaces:
         options = DokuWikiOptions(**{**self.options, "users": USERS}, **self.credentials)
@@ -138,13 +106,6 @@ class WikiOffice:
         return f"{id_of(space)}:{id_of(name)}"
 
 
-def id_of(name: str) -> str:
-    """An id that the wiki leaves as it is."""
-    plain = name.replace(" ", "_").lower()
-    is_plain = plain.replace("_", "").isalnum() and plain.isascii()
-    return plain if is_plain else f"n{name.encode().hex()}"
-
-
 @pytest.fixture
 def dokuwiki() -> Iterator[DokuWikiServer]:
     require_source_servers()
@@ -155,7 +116,7 @@ def dokuwiki() -> Iterator[DokuWikiServer]:
 @pytest.fixture
 async def wiki_office(dokuwiki: DokuWikiServer) -> AsyncIterator[WikiOffice]:
     async with open_gate(dokuwiki.port) as gate, open_site() as site:
-        yield WikiOffice(dokuwiki, gate, site, mirror=False)
+        yield WikiOffice(gate, site, dokuwiki, mirror=False)
 
 
 @pytest.fixture

@@ -11,11 +11,12 @@ from urllib.parse import quote
 
 import pytest
 from tests.support.connection_sites import open_site
+from tests.support.gated_office import GatedOffice
 from tests.support.web_server import Answer, Request, ScriptedServer
 
-from conspectus.connectors import ConnectionSite, Listing
+from conspectus.connectors import Listing
 from conspectus.errors import FetchFailed, InvalidInput, NotFound, TooLarge
-from conspectus.testing.connectors import ConnectorProperties, HttpGate, open_gate
+from conspectus.testing.connectors import ConnectorProperties, open_gate
 from conspectus_connectors.rss import FeedConnector, FeedOptions, Feeds
 
 USER, PASSWORD = "reader", "hunter2-correct-horse"
@@ -23,12 +24,10 @@ SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
 
 
 @dataclass
-class Site:
+class Site(GatedOffice):
     """A web site with a sitemap, as its authors change it. Pages without a time have a tag alone."""
 
     web: ScriptedServer
-    gate: HttpGate
-    site: ConnectionSite
     tells_times: bool = True
     pages: dict[str, str] = field(default_factory=dict)
     times: dict[str, int] = field(default_factory=dict)
@@ -45,16 +44,6 @@ class Site:
     @property
     def credentials(self) -> dict[str, str]:
         return {"password": PASSWORD}
-
-    @property
-    def requests(self) -> int:
-        return self.gate.requests
-
-    def stop_after(self, requests: int | None) -> None:
-        self.gate.stop_after(requests)
-
-    def throttle(self, requests: int, retry_after: str | None) -> None:
-        self.gate.throttle(requests, retry_after)
 
     def connect(self, **others: Any) -> FeedConnector:
         options = FeedOptions(**{**self.options, **self.credentials, **others})
@@ -102,7 +91,7 @@ class Site:
 @pytest.fixture
 async def web_site() -> AsyncIterator[Site]:
     async with ScriptedServer() as web, open_gate(web.port) as gate, open_site() as site:
-        yield Site(web, gate, site)
+        yield Site(gate, site, web)
 
 
 class TestSitemaps(ConnectorProperties):

@@ -9,11 +9,12 @@ from uuid import uuid4
 
 import pytest
 from tests.support.connection_sites import open_site
+from tests.support.gated_office import GatedOffice
 from tests.support.seaweed_server import ADMINISTRATOR, ARN, PEOPLE, SeaweedServer, keys_of, run_seaweed
 
-from conspectus.connectors import EVERYONE, ConnectionSite
+from conspectus.connectors import EVERYONE
 from conspectus.errors import InvalidInput
-from conspectus.testing.connectors import ConnectorProperties, HttpGate, MirroringProperties, open_gate
+from conspectus.testing.connectors import ConnectorProperties, MirroringProperties, open_gate
 from conspectus_connectors.s3 import BucketConnector, BucketOptions, Buckets
 
 
@@ -24,12 +25,10 @@ def seaweed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeaweedServer]
 
 
 @dataclass
-class Office:
+class Office(GatedOffice):
     """A bucket, as its users change it. Pages are objects `SPACE/NAME.md`."""
 
     service: SeaweedServer
-    gate: HttpGate
-    site: ConnectionSite
     mirror: bool
     bucket: str = field(default_factory=lambda: f"office-{uuid4().hex[:12]}")
     viewers: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -47,16 +46,6 @@ class Office:
     @property
     def credentials(self) -> dict[str, str]:
         return dict(zip(("access_key", "secret_key"), keys_of(ADMINISTRATOR), strict=True))
-
-    @property
-    def requests(self) -> int:
-        return self.gate.requests
-
-    def stop_after(self, requests: int | None) -> None:
-        self.gate.stop_after(requests)
-
-    def throttle(self, requests: int, retry_after: str | None) -> None:
-        self.gate.throttle(requests, retry_after)
 
     def connect(self) -> BucketConnector:
         connector = Buckets().create(BucketOptions(**self.options, **self.credentials), self.site)
@@ -113,7 +102,7 @@ class Office:
 @pytest.fixture
 async def office(seaweed: SeaweedServer) -> AsyncIterator[Office]:
     async with open_gate(seaweed.port) as gate, open_site() as site:
-        yield Office(seaweed, gate, site, mirror=False)
+        yield Office(gate, site, seaweed, mirror=False)
 
 
 @pytest.fixture

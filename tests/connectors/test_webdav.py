@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from cheroot.wsgi import Server
 from tests.support.connection_sites import open_site
+from tests.support.gated_office import GatedOffice
 from wsgidav.wsgidav_app import WsgiDAVApp
 
-from conspectus.connectors import ConnectionSite
 from conspectus.errors import InvalidInput, TooLarge
-from conspectus.testing.connectors import ConnectorProperties, HttpGate, open_gate
+from conspectus.testing.connectors import ConnectorProperties, open_gate
 from conspectus_connectors.webdav import WebDavConnector, WebDavFolders, WebDavOptions
 from conspectus_connectors.webdav_api import WebDavServer
 
@@ -47,12 +47,10 @@ def run_wsgidav(folder: Path) -> Iterator[int]:
 
 
 @dataclass
-class Cloud:
+class Cloud(GatedOffice):
     """A folder on the server, as its users change it. Pages are files `SPACE/NAME.md`."""
 
     root: Path
-    gate: HttpGate
-    site: ConnectionSite
     kind: str = "webdav"
 
     @property
@@ -62,16 +60,6 @@ class Cloud:
     @property
     def credentials(self) -> dict[str, str]:
         return {"password": PASSWORD}
-
-    @property
-    def requests(self) -> int:
-        return self.gate.requests
-
-    def stop_after(self, requests: int | None) -> None:
-        self.gate.stop_after(requests)
-
-    def throttle(self, requests: int, retry_after: str | None) -> None:
-        self.gate.throttle(requests, retry_after)
 
     def connect(self) -> WebDavConnector:
         connector = WebDavFolders().create(WebDavOptions(**self.options, **self.credentials), self.site)
@@ -104,7 +92,7 @@ async def cloud(tmp_path: Path) -> AsyncIterator[Cloud]:
     folder.mkdir()
     with run_wsgidav(folder) as port:
         async with open_gate(port) as gate, open_site() as site:
-            yield Cloud(folder, gate, site)
+            yield Cloud(gate, site, folder)
 
 
 class TestWebDavFolders(ConnectorProperties):
