@@ -14,7 +14,12 @@ from typing import Final
 from results import Result
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-SERVERS: Final = {"test_s3.py": "SeaweedFS", "test_imap.py": "Dovecot", "test_dokuwiki.py": "DokuWiki"}
+SERVERS: Final = {
+    "test_s3.py": "SeaweedFS",
+    "test_imap.py": "Dovecot",
+    "test_dokuwiki.py": "DokuWiki",
+    "test_redmine.py": "Redmine",
+}
 """The server that each module of tests starts."""
 TALLY: Final = re.compile(
     r"(?P<comparisons>[\d,]+) comparisons, (?P<changed>[\d,]+) of them after a change; (?P<leaks>\d+) leaks, "

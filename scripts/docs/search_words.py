@@ -48,6 +48,7 @@ SEARCH_WORDS: Final[dict[str, tuple[str, ...]]] = {
     "guides/chat": ("streaming", "server-sent events", "rag chat"),
     "guides/coding-agents": ("hooks", "codex", "claude code hooks"),
     "guides/connect-clients": ("chatgpt", "cursor", "vs code", "claude desktop"),
+    "guides/connector-redmine": ("jira", "issue tracker", "tickets"),
     "guides/connector-s3": ("bucket", "minio"),
     "guides/connector-webdav": ("nextcloud", "cloud folder", "google drive", "sharepoint"),
     "guides/documents": (
