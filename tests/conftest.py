@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.repetitions import IN_FULL
+from tests.support.copied_tables import copied_tables
 from tests.support.milvus_server import MilvusProcess, milvus_server
 from tests.support.postgres_server import PostgresProcess, postgres_server
 from tests.support.preloaded import preloaded_commands
@@ -99,6 +100,13 @@ def evaluation() -> Callable[[str], Path]:
         return folder / name
 
     return find
+
+
+@pytest.fixture(scope="session", autouse=True)
+def copied_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """New stores of this process are copies; those of programs that tests start make their tables."""
+    with copied_tables(tmp_path_factory.mktemp("tables")):
+        yield
 
 
 @pytest.fixture(scope="session")
