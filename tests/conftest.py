@@ -4,6 +4,7 @@ import gc
 import importlib
 import os
 import signal
+import ssl
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -48,6 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     # Haystack would report each pipeline to its makers.
     os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
+    # Each client of httpx would read a file of all authorities, in 25 ms of processor time. In a folder, one
+    # is looked up when a certificate needs it.
+    os.environ.pop("SSL_CERT_FILE", None)
+    os.environ["SSL_CERT_DIR"] = ssl.get_default_verify_paths().openssl_capath
     # A shell has what it starts in the background ignore interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
