@@ -396,6 +396,10 @@ class AccountsContract:
         await accounts.map_remote_person("mail", RemotePerson("cy", BEN), created=NOON)
         await accounts.map_remote_person("mail", RemotePerson("ben"), created=NOON)
         assert [person.user for person in await accounts.list_remote_people("mail")] == [None, BEN, None]
+        await accounts.map_remote_person("mail", RemotePerson("ada", BEN), created=NOON)
+        assert list(await accounts.list_remote_names("mail", BEN)) == ["ada", "cy"]
+        assert list(await accounts.list_remote_names("other", BEN)) == []
+        await accounts.map_remote_person("mail", RemotePerson("ada"), created=NOON)
         await accounts.delete_user(BEN)
         assert [person.user for person in await accounts.list_remote_people("mail")] == [None] * 3
 

@@ -213,6 +213,16 @@ class AnswersContract:
             "digest 2": [],
         }
 
+    async def test_documents_of_records_are_listed(
+        self, store: AnswerStore, rows: Sequence[StoredChunk]
+    ) -> None:
+        """For each record that has some, whoever it was given to."""
+        for new in (answer("1", "a", "b"), answer("2"), answer("3", "c", user=BEN)):
+            await store.add([new], LIMITS)
+        linked = await store.list_documents(["1", "2", "3", "4"])
+        assert {record: sorted(ids) for record, ids in linked.items()} == {"1": ["a", "b"], "3": ["c"]}
+        assert await store.list_documents([]) == {}
+
     async def test_records_are_deleted(self, store: AnswerStore, rows: Sequence[StoredChunk]) -> None:
         await store.add([answer("1", "a")], LIMITS)
         assert [await store.delete("1"), await store.delete("1")] == [True, False]

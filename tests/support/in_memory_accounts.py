@@ -381,6 +381,10 @@ class MemoryAccounts(Accounts):
                 del self._remote_members[by, group]
         self._remote_members |= {(remote, group): tuple(names) for group, names in members.items() if names}
 
+    async def list_remote_names(self, remote: str, user: UserId) -> Sequence[str]:
+        mapped = self._remote_people.items()
+        return sorted(name for (by, name), other in mapped if (by, other) == (remote, user))
+
     async def list_remote_people(self, remote: str) -> Sequence[RemotePerson]:
         mapped = {name: user for (by, name), user in self._remote_people.items() if by == remote}
         of_remote = {group: names for (by, group), names in self._remote_members.items() if by == remote}

@@ -159,6 +159,9 @@ class Accounts(Protocol):
     async def list_remote_people(self, remote: str) -> Sequence[RemotePerson]:
         """The viewers and members at a remote that are no groups, and the mapped people, by name."""
 
+    async def list_remote_names(self, remote: str, user: UserId) -> Sequence[str]:
+        """The names at a remote of the people that a user is mapped to, sorted."""
+
     async def map_remote_person(
         self, remote: str, person: RemotePerson, *, created: datetime, change: AccountChange | None = None
     ) -> None:

@@ -41,5 +41,8 @@ class AnswerStore(Protocol):
     async def delete(self, answer: str) -> bool:
         """Delete a record; whether it existed."""
 
+    async def list_documents(self, record_ids: Sequence[str]) -> Mapping[str, Sequence[DocumentId]]:
+        """The documents whose texts records have, by the ids of these; those without any are left out."""
+
     async def documents_of(self, user: UserId, digests: Sequence[str]) -> Mapping[str, Sequence[DocumentId]]:
         """The documents of the answers of a person, by the digest of each; unknown digests are left out."""

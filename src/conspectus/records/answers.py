@@ -199,6 +199,16 @@ def _documents_of(
     return documents_by_digest
 
 
+def _list_documents(connection: Connection, record_ids: Sequence[str]) -> Mapping[str, Sequence[DocumentId]]:
+    """Return the documents of records by the ids of these; records without documents are left out."""
+    query = select(answer_documents.c.answer, documents.c.id).select_from(_JOINED)
+    in_records = query.where(answer_documents.c.answer.in_(IDS))
+    by_record: dict[str, list[DocumentId]] = {}
+    for record, document in fetch_in_blocks(connection, in_records, set(record_ids)):
+        by_record.setdefault(record, []).append(DocumentId(document))
+    return by_record
+
+
 def forget_answers(connection: Connection, numbers: Sequence[int]) -> int:
     """Delete the records that have texts of these documents; return how many."""
     linked = select(answer_documents.c.answer).where(answer_documents.c.document.in_(IDS))
@@ -243,6 +253,7 @@ class SqlAnswers(SqlStore):
     list = reading(_list)
     delete = writing(_delete, locks=lambda answer: {ANSWERS_LOCK})
     documents_of = reading(_documents_of)
+    list_documents = reading(_list_documents)
 
     async def add(self, new_answers: Sequence[NewAnswer], limits: AnswerLimits) -> int:
         return await self._add_rows(await asyncio.to_thread(rows_of, new_answers), limits)

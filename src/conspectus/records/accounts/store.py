@@ -69,6 +69,7 @@ from conspectus.records.accounts.users import (
 from conspectus.records.accounts.viewers import (
     forget_remote,
     list_mirrored_sources,
+    list_remote_names,
     list_remote_people,
     list_unreadable_sources,
     map_remote_person,
@@ -130,6 +131,7 @@ class SqlAccounts(SqlStore):
     put_remote_members = writing(
         put_remote_members, locks=lambda remote, members, **_: {row_lock(remote_members, remote)}
     )
+    list_remote_names = reading(list_remote_names)
     list_remote_people = reading(list_remote_people)
     map_remote_person = writing(
         map_remote_person, locks=lambda remote, person, **_: {row_lock(remote_people, remote)}

@@ -106,6 +106,12 @@ def list_remote_people(connection: Connection, remote: str) -> Sequence[RemotePe
     return [RemotePerson(name, mapped.get(name)) for name in sorted(people)]
 
 
+def list_remote_names(connection: Connection, remote: str, user: UserId) -> Sequence[str]:
+    """Return the names at a remote of the people that a user is mapped to, sorted."""
+    same = remote_people.c.connection == remote, remote_people.c.user == user
+    return connection.execute(select(remote_people.c.name).where(*same).order_by("name")).scalars().all()
+
+
 def map_remote_person(
     connection: Connection, remote: str, person: RemotePerson, *, created: datetime, change: Change = None
 ) -> None:
