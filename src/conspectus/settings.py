@@ -247,6 +247,15 @@ class Settings:
     mirrored_hide_hours: Annotated[
         int, "hours after its last successful sync when what a connection mirrors is hidden; 0: never"
     ] = 24
+    verify_max_documents: Annotated[
+        int, "documents that a search or a page of a list checks at the remote of a connection with `verify`"
+    ] = 20
+    verify_timeout_seconds: Annotated[
+        float, "seconds until a remote has said what a person may open; later, nothing of it is shown"
+    ] = 2.0
+    verify_cache_seconds: Annotated[
+        float, "seconds for which what a remote said of a person and a document holds; 0: asked each time"
+    ] = 5.0
     access_lost_keep_hours: Annotated[
         int, "hours that documents stay readable after their connection was refused access; 0: none"
     ] = 0
@@ -431,6 +440,7 @@ class Settings:
             _similarity("chat_min_similarity", self.chat_min_similarity)
         self._check_sign_in()
         self._check_directory()
+        self._check_verification()
         if self.secret_key and self.secret_key_file:
             raise InvalidInput("secret_key_file", "excludes secret_key: set one of them")
         if self.public_address and not PUBLIC_ADDRESS.fullmatch(self.public_address):
@@ -458,6 +468,15 @@ class Settings:
             raise InvalidInput("ldap_subject_issuer", "needs oidc_issuer, whose tokens have the subject")
         if not ATTRIBUTE.fullmatch(self.ldap_subject):
             raise InvalidInput("ldap_subject", "must be the name of an attribute, such as entryUUID")
+
+    def _check_verification(self) -> None:
+        """Refuse limits with which no remote could be asked, or with which a request would wait for long."""
+        if not 1 <= self.verify_max_documents <= 200:
+            raise InvalidInput("verify_max_documents", "must be from 1 to 200")
+        if not 0 < self.verify_timeout_seconds <= 60:
+            raise InvalidInput("verify_timeout_seconds", "must be above 0, and at most 60")
+        if not 0 <= self.verify_cache_seconds <= 300:
+            raise InvalidInput("verify_cache_seconds", "must be from 0 to 300")
 
     @property
     def own_address(self) -> str:

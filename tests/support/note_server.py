@@ -3,8 +3,9 @@
 It is honest: it answers each request by what its own users have set, and knows nothing of Conspectus.
 """
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +31,7 @@ METADATA = "Metadata-Version: 2.1\nName: notes-of-tests\nVersion: 1.0\n"
 ENTRY_POINTS = (
     "[conspectus.connectors]\nnotes = tests.support.note_server:NoteServers\n"
     "guarded = tests.support.note_server:GuardedServers\n"
+    "verified = tests.support.note_server:VerifiedServers\n"
 )
 
 
@@ -68,6 +70,10 @@ class NoteServer:
     requests: int = 0
     mirrors: bool = False
     """Whether the plain connector mirrors permissions too, as after an update of its package."""
+    delay_seconds: float = 0.0
+    """How long the answer to a question of a person takes."""
+    questions: list[tuple[str, str]] = field(default_factory=list)
+    """The people and notes of the questions that were answered."""
     answers_before_failure: int | None = None
     """So many requests are still answered, and no later one; None: all."""
 
@@ -138,6 +144,13 @@ class NoteServer:
         if key not in self.notes:
             raise NotFound("note", key)
         return self.notes[key].text
+
+    async def answer_question(self, password: str, person: str, key: str) -> bool:
+        """Answer whether a person may open a note."""
+        self._authenticate(password)
+        await asyncio.sleep(self.delay_seconds)
+        self.questions.append((person, key))
+        return self.may_read(person, key)
 
     def _authenticate(self, password: str) -> None:
         self.requests += 1
@@ -252,6 +265,33 @@ class GuardedConnector(NoteConnector):
         }
         yield AccessListing(f"{since}/0", members=members)
         yield AccessListing(f"{server.changes}/0", viewers, complete=False)
+
+
+@dataclass(frozen=True)
+class VerifiedNoteOptions(NoteOptions):
+    """How to reach a server of notes that is asked before a note is shown."""
+
+    verify: Annotated[bool, "Ask the server before a note is shown."] = False
+
+
+class VerifiedServers(NoteServers):
+    """The factory of the connector that mirrors permissions and can verify them."""
+
+    title = "Verified notes of tests"
+    options = VerifiedNoteOptions
+
+    def create(self, options: NoteOptions, site: ConnectionSite) -> "VerifyingConnector":
+        """Create the connector."""
+        return VerifyingConnector(options)
+
+
+class VerifyingConnector(GuardedConnector):
+    """Asks the server of notes, a request for each note."""
+
+    async def list_openable(self, person: str, entries: Sequence[ConnectorEntry]) -> set[str]:
+        """Ask what a person may open."""
+        server, password = self._server(), self._options.password
+        return {entry.key for entry in entries if await server.answer_question(password, person, entry.key)}
 
 
 def _read_cursor(cursor: str | None) -> tuple[int, int]:

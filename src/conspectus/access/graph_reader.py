@@ -184,6 +184,9 @@ class AuthorizedMentions:
         self._access = access
         within = bound(access.restrict_filter(where))
         self._sources = None if within is None else sorted(within)
+        self._counted = self._sources
+        if within is not None and access.roles.verified:
+            self._counted = sorted(within - access.roles.verified.keys())
 
     async def of(self, chunks: Sequence[ChunkId]) -> Sequence[TextPassage]:
         """Return the mentions of passages that were read before."""
@@ -197,8 +200,11 @@ class AuthorizedMentions:
         return await self._names.passages(self._sources, self._access.collection.id, keys, maximum=maximum)
 
     async def counts(self, *, begins: str, limit: int) -> Sequence[EntityCount]:
-        """Return the entities with the most passages among those whose key has a prefix."""
-        return await self._names.counts(self._sources, self._access.collection.id, begins=begins, limit=limit)
+        """Return the entities with the most passages among those whose key has a prefix.
+
+        Passages that a remote would have to be asked for do not count.
+        """
+        return await self._names.counts(self._counted, self._access.collection.id, begins=begins, limit=limit)
 
     async def has_pending(self) -> bool:
         """Return whether any passage is pending; False unless the person may read all of the collection."""

@@ -1,6 +1,7 @@
 """Access rules: the only place that turns a person into a filter and decides who may do what."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from conspectus.errors import InvalidInput, PermissionDenied
@@ -17,7 +18,7 @@ from conspectus.model.access import (
     Scope,
     User,
 )
-from conspectus.model.filter import EVERYTHING, And, Eq, Filter, In, Or
+from conspectus.model.filter import EVERYTHING, And, Eq, Filter, In, Or, among_sources
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.jobs import Job
 from conspectus.model.records import Collection
@@ -58,6 +59,17 @@ def without_hidden(
     roles = {source: role_on(access, source) for source in sources if source not in barred}
     readable = {source: role for source, role in roles.items() if role is not None}
     return Access(access.collection, readable, barred)
+
+
+def with_verified(access: Access, sources: Iterable[SourceId], verified: Mapping[SourceId, str]) -> Access:
+    """Return access to these sources of a collection, of which the readable `verified` ones are marked."""
+    roles = {source: role_on(access, source) for source in sources}
+    readable = {source: role for source, role in roles.items() if role is not None}
+    marked = {source: verified[source] for source in readable if source in verified}
+    if not marked:
+        return access
+    unverified = among_sources(source for source in readable if source not in marked)
+    return replace(access, sources=readable, verified=marked, unverified=unverified)
 
 
 def origins_of(

@@ -7,7 +7,7 @@ from datetime import datetime
 from threading import Lock
 from typing import Final, TypeAlias
 
-from conspectus.access.policy import includes_role, without_hidden
+from conspectus.access.policy import includes_role, with_verified, without_hidden
 from conspectus.deferred import dataclass
 from conspectus.model.access import Access, Person
 from conspectus.model.filter import among_sources
@@ -15,6 +15,7 @@ from conspectus.model.ids import SourceId
 from conspectus.model.records import Collection
 from conspectus.ports import Clock, Records
 from conspectus.ports.accounts import Accounts
+from conspectus.ports.remote_checks import RemoteChecks
 
 _Key: TypeAlias = tuple[object, ...]
 
@@ -34,7 +35,7 @@ class _CachedAccess:
     @property
     def size(self) -> int:
         """The number of sources that it names."""
-        return len(self.access.sources) + len(self.access.hidden)
+        return len(self.access.sources) + len(self.access.hidden) + len(self.access.verified)
 
     def is_valid(self, version: int, now: datetime) -> bool:
         """Return whether it is what a fresh read would return."""
@@ -49,11 +50,17 @@ class ReadableSources:
     """
 
     def __init__(
-        self, records: Records, accounts: Accounts, clock: Clock, max_sources: int = MAX_CACHED_SOURCES
+        self,
+        records: Records,
+        accounts: Accounts,
+        clock: Clock,
+        checks: RemoteChecks | None = None,
+        max_sources: int = MAX_CACHED_SOURCES,
     ) -> None:
         self._records = records
         self._accounts = accounts
         self._clock = clock
+        self._checks = checks
         self._cache: OrderedDict[_Key, _CachedAccess] = OrderedDict()
         self._max_sources = max_sources
         self._cached_sources = 0
@@ -97,14 +104,26 @@ class ReadableSources:
         hidden = [source for source, instant in hidden_from.items() if instant <= now]
         until = min((instant for instant in hidden_from.values() if instant > now), default=None)
         unreadable = await self.list_unreadable(person, collection)
-        if not hidden and not unreadable:
+        verified = await self._list_verified(person, collection)
+        if not hidden and not unreadable and not verified:
             return _CachedAccess(roles, version, now, until)
         if sources is None:
             sources = await self._records.sources(collection.id)
         access = without_hidden(roles, [source.id for source in sources], hidden, unreadable)
+        access = with_verified(access, [source.id for source in sources], verified)
         if access.sources:
             access = replace(access, readable=among_sources(access.sources))
         return _CachedAccess(access, version, now, until)
+
+    async def _list_verified(self, person: Person, collection: Collection) -> Mapping[SourceId, str]:
+        """Return the sources whose documents a remote is asked for. A sync reads what its connection has."""
+        if not collection.mirrors or self._checks is None:
+            return {}
+        verified: dict[SourceId, str] = {}
+        for remote in await self._checks.list_verifying(collection.id):
+            if remote != person.syncs:
+                verified |= dict.fromkeys(await self._accounts.list_mirrored_sources(remote), remote)
+        return verified
 
     async def list_unreadable(self, person: Person, collection: Collection) -> list[SourceId]:
         """Return the mirrored sources that a person may not read, nor the user who sees as them."""

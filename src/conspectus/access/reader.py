@@ -3,7 +3,7 @@
 What a person may not read raises NotFound, with the message and the reads of what does not exist.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -22,12 +22,13 @@ from conspectus.access.policy import (
     select_counted_sources,
 )
 from conspectus.access.readable_sources import ReadableSources
+from conspectus.access.remote_gate import RemoteGate
 from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role, Scope, User
 from conspectus.model.answers import AnswerAccess
 from conspectus.model.connections import Connection
-from conspectus.model.filter import EVERYTHING, And, Eq, Filter, Not, document_row, matches
+from conspectus.model.filter import EVERYTHING, And, Eq, Filter, In, Not, Or, document_row, matches
 from conspectus.model.ids import NOBODY, ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.quarantine import as_given
 from conspectus.model.records import (
@@ -44,11 +45,14 @@ from conspectus.model.relations import RelationRows
 from conspectus.model.sensitive_reports import ColumnText, Reach
 from conspectus.ports import Clock, Records
 from conspectus.ports.accounts import Accounts
+from conspectus.ports.remote_checks import RemoteChecks
 from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, TimelinePage
 
 QUARANTINED = Eq("kind", "quarantined")
 MAX_CHECKED = 1_000
 """Maximum number of pending texts that are checked for a readable one, and of documents of a page."""
+MAX_EMPTY_PAGES = 10
+"""Maximum number of pages in a row without a document that its remote lets the person open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,12 @@ class CollectionAccess:
         """Return whether the person may read a document of this collection, or could after its release."""
         return (quarantined or document.kind != "quarantined") and can_see_source(self.roles, document.source)
 
+    def restrict_to_unverified(self, openable: Iterable[DocumentId] = ()) -> Filter:
+        """Return the filter of what no remote is asked for, and of the documents that remotes let open."""
+        unverified = self.roles.unverified or EVERYTHING
+        documents = tuple(sorted(openable))
+        return Or((unverified, In("document", documents))) if documents else unverified
+
     def visible(self, sources: Sequence[Source]) -> list[Source]:
         """Return the readable sources among these sources of the collection."""
         if self.sees_all:
@@ -106,6 +116,7 @@ class AuthorizedReader:
         accounts: Accounts,
         clock: Clock,
         readable: ReadableSources | None = None,
+        checks: RemoteChecks | None = None,
     ) -> None:
         self.person = person
         self._everything = records
@@ -113,6 +124,7 @@ class AuthorizedReader:
         self._accounts = accounts
         self._clock = clock
         self._readable = readable or ReadableSources(records, accounts, clock)
+        self.gate = RemoteGate(person, checks)
 
     def qualify_name(self, name: str) -> str:
         """Return the full name of a collection that this person creates."""
@@ -287,23 +299,27 @@ class AuthorizedReader:
             for document in documents
             if document.collection in accesses
         ]
-        return [
+        readable = [
             (document, access)
             for document, access in pairs
             if can_see(access.roles) and access.can_see_document(document, quarantined=quarantined)
         ]
+        openable = await self.gate.list_openable([document for document, _ in readable])
+        return [(document, access) for document, access in readable if document.id in openable]
 
     async def inside(
         self, access: CollectionAccess, ids: Sequence[str], *, quarantined: bool = False
     ) -> list[Document]:
         """Return the readable documents of a collection in the order of `ids`, or quarantined ones too."""
         documents = await self._records.documents([DocumentId(name) for name in ids])
-        return [
-            document
-            for document in documents
-            if document.collection == access.collection.id
-            and access.can_see_document(document, quarantined=quarantined)
-        ]
+        return await self.gate.keep_openable(
+            [
+                document
+                for document in documents
+                if document.collection == access.collection.id
+                and access.can_see_document(document, quarantined=quarantined)
+            ]
+        )
 
     async def has_statements(self, access: CollectionAccess) -> bool:
         """Return whether any document of a collection, readable or not, states anything about another."""
@@ -381,11 +397,15 @@ class AuthorizedReader:
     ) -> StoredThread:
         """Return the thread of a document that was read before.
 
-        A thread is in one source, so all of it is readable.
+        A thread is in one source, so all of it is readable, except what its remote does not let open now.
         """
         if document.thread is None:
             return StoredThread()
-        return await self._records.thread(document.source, document.thread, limit=limit, around=around)
+        thread = await self._records.thread(document.source, document.thread, limit=limit, around=around)
+        rows = await self.gate.keep_openable_rows(thread.chunks)
+        if len(rows) == len(thread.chunks):
+            return thread
+        return replace(thread, chunks=tuple(rows), total=thread.total - len(thread.chunks) + len(rows))
 
     async def read_thread(
         self, access: CollectionAccess, channels: frozenset[SourceId], thread: str, *, limit: int
@@ -396,7 +416,7 @@ class AuthorizedReader:
         """
         readable = [source for source in await self.sources(access) if source.id in channels]
         threads = [await self._records.thread(source.id, thread, limit=limit) for source in readable]
-        return [row for stored in threads for row in stored.chunks]
+        return await self.gate.keep_openable_rows([row for stored in threads for row in stored.chunks])
 
     async def beginnings(self, ids: Sequence[str]) -> list[StoredChunk]:
         """Return the first chunk of each readable document that has text, in the order of `ids`."""
@@ -417,7 +437,8 @@ class AuthorizedReader:
         end = None if before is None else (await self.document(before))[0]
         if end is not None and end.source != source.id:
             raise NotFound("document", end.id)
-        return list(await self._records.latest(source.id, limit=limit, until=until, before=end))
+        rows = await self._records.latest(source.id, limit=limit, until=until, before=end)
+        return await self.gate.keep_openable_rows(rows)
 
     async def timeline(
         self,
@@ -430,19 +451,19 @@ class AuthorizedReader:
         limit: int,
     ) -> TimelinePage:
         """Return captions or events of a readable source, in the order of time."""
-        self._require_visible(access, source)
+        self._require_stream(access, source)
         return await self._records.timeline(source.id, span, kind=kind, after=after, limit=limit)
 
     async def names(self, access: CollectionAccess, source: Source, span: Span) -> Mapping[str, int]:
         """Return the number of captions and events for each name in a readable source."""
-        self._require_visible(access, source)
+        self._require_stream(access, source)
         return await self._records.names(source.id, span)
 
     async def mentions(
         self, access: CollectionAccess, source: Source, span: Span, *, entities: Sequence[str]
     ) -> Sequence[EntityOccurrence]:
         """Return the occurrences of these entities in a readable source."""
-        self._require_visible(access, source)
+        self._require_stream(access, source)
         return await self._records.mentions(source.id, span, names=entities)
 
     async def stretches(
@@ -455,14 +476,14 @@ class AuthorizedReader:
         last: bool = False,
     ) -> Sequence[tuple[Document, str]]:
         """Return the captions in any of the spans of a readable source, in the order of time."""
-        self._require_visible(access, source)
+        self._require_stream(access, source)
         return await self._records.stretches(source.id, spans, limit=limit, last=last)
 
     async def list_caption_positions(
         self, access: CollectionAccess, source: Source, spans: Sequence[Span]
     ) -> Sequence[Spot]:
         """Return the positions of the captions in any of the spans of a readable source."""
-        self._require_visible(access, source)
+        self._require_stream(access, source)
         return await self._records.list_positions(source.id, spans)
 
     async def extent(self, access: CollectionAccess, source: Source, *, counted: bool = True) -> Extent:
@@ -493,12 +514,16 @@ class AuthorizedReader:
             sequence = change.sequence
             if documents and documents[-1][0] < sequence:
                 documents[-1] = (sequence, documents[-1][1])
-        return sequence, documents
+        openable = await self.gate.list_openable([document for _, document in documents])
+        return sequence, [pair for pair in documents if pair[1].id in openable]
 
     def rows(
         self, access: CollectionAccess
     ) -> Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]:
-        """Return a function that reads the readable ones of the chunks that an index found."""
+        """Return a function that reads the readable ones of the chunks that an index found.
+
+        No remote is asked for them.
+        """
 
         async def read(ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
             rows = await self._records.hydrate(ids)
@@ -519,19 +544,25 @@ class AuthorizedReader:
     ) -> tuple[Sequence[Document], str | None]:
         """Return a page of readable documents that match, and the cursor of the next page."""
         allowed = And((Not(QUARANTINED), access.restrict_filter(where)))
-        return await self._records.list(
-            access.collection.id,
-            allowed,
-            after=after,
-            limit=limit,
-            status=status,
-            sort=sort,
-        )
+        if access.roles.verified:
+            limit = min(limit, self.gate.max_documents)
+        documents: list[Document] = []
+        for _ in range(MAX_EMPTY_PAGES):
+            page, after = await self._records.list(
+                access.collection.id, allowed, after=after, limit=limit, status=status, sort=sort
+            )
+            documents = await self.gate.keep_openable(page)
+            if documents or after is None:
+                break
+        return documents, after
 
     async def list_by_key(
         self, access: CollectionAccess, source: Source, *, start: str = "", end: str | None = None, limit: int
     ) -> Sequence[Document]:
-        """Return the first documents of a readable source with start ≤ key < end, by key."""
+        """Return the first documents of a readable source with start ≤ key < end, by key.
+
+        No remote is asked for them.
+        """
         self._require_visible(access, source)
         documents = await self._records.list_by_key(source.id, start=start, end=end, limit=limit)
         return [document for document in documents if document.kind != "quarantined"]
@@ -541,7 +572,8 @@ class AuthorizedReader:
     ) -> tuple[Sequence[Document], str | None]:
         """Return a page of the quarantined documents that the person may read, if they were released."""
         allowed = access.restrict_filter(QUARANTINED)
-        return await self._records.list(access.collection.id, allowed, after=after, limit=limit)
+        page, after = await self._records.list(access.collection.id, allowed, after=after, limit=limit)
+        return await self.gate.keep_openable(page), after
 
     async def column_texts(self, access: CollectionAccess) -> AsyncIterator[Sequence[ColumnText]]:
         """Yield pages of the texts that people wrote, except in documents, by table.
@@ -594,13 +626,31 @@ class AuthorizedReader:
                 return
 
     async def count(self, access: CollectionAccess, where: Filter, *, status: Status | None = None) -> int:
-        """Return the number of readable documents that match."""
+        """Return the number of readable documents that match.
+
+        If remotes are asked for more of them than a page has, they count as at the last sync.
+        """
         allowed = And((Not(QUARANTINED), access.restrict_filter(where)))
-        return await self._records.count(access.collection.id, allowed, status=status)
+        if not access.roles.verified:
+            return await self._records.count(access.collection.id, allowed, status=status)
+        checked = And((Not(access.restrict_to_unverified()), allowed))
+        maximum = self.gate.max_documents
+        page, after = await self._records.list(access.collection.id, checked, limit=maximum, status=status)
+        if after is not None:
+            return await self._records.count(access.collection.id, allowed, status=status)
+        unchecked = And((access.restrict_to_unverified(), allowed))
+        count = await self._records.count(access.collection.id, unchecked, status=status)
+        return count + len(await self.gate.keep_openable(page))
 
     def _require_visible(self, access: CollectionAccess, source: Source) -> None:
         if source.collection != access.collection.id or role_on(access.roles, source.id) is None:
             raise NotFound("source", source.name)
+
+    def _require_stream(self, access: CollectionAccess, source: Source) -> None:
+        """Raise NotFound for a source that is not visible, and for one whose remote is asked: it is none."""
+        self._require_visible(access, source)
+        if source.id in access.roles.verified:
+            raise NotFound("stream", source.name)
 
     async def _grants(self) -> Sequence[Grant]:
         """Read grants for each request, so that a revoked one ends with the next request."""
@@ -608,4 +658,8 @@ class AuthorizedReader:
 
     async def _roles(self, collection: Collection, grants: Sequence[Grant]) -> Access:
         roles = access_of(self.person, collection, grants)
-        return await self._readable.restrict(self.person, collection, roles) if can_see(roles) else roles
+        if not can_see(roles):
+            return roles
+        access = await self._readable.restrict(self.person, collection, roles)
+        self.gate.note_access(collection.id, access)
+        return access

@@ -16,6 +16,7 @@ from conspectus.ports.connectors import (
     FileReader,
     HostResolver,
     Mirroring,
+    Verifying,
     Watchable,
 )
 from conspectus.ports.web import Fetched, Fetcher
@@ -40,5 +41,6 @@ __all__ = [
     "PacedFetcher",
     "Range",
     "Secret",
+    "Verifying",
     "Watchable",
 ]

@@ -1,6 +1,6 @@
 """The service of answer records: list, read and delete what people were given."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated
@@ -51,11 +51,11 @@ class AnswerService(Service):
             None if collection is None else await self._find_collection(collection),
         )
         page = await self._parts.answers.list(selection, access, after=after, limit=limit)
-        users = await self._read_users(summary.user for summary in page.answers)
+        openable = await self._list_openable([summary.id for summary in page.answers])
+        summaries = [summary for summary in page.answers if summary.id in openable]
+        users = await self._read_users(summary.user for summary in summaries)
         collections = await self._read_collections()
-        return replace(
-            page, answers=tuple(_with_names(summary, users, collections) for summary in page.answers)
-        )
+        return replace(page, answers=tuple(_with_names(summary, users, collections) for summary in summaries))
 
     async def get(self, answer: AnswerIdentifier) -> AnswerRecord:
         """Return an answer record. Raises NotFound, also if you may not read one of its documents."""
@@ -78,9 +78,18 @@ class AnswerService(Service):
 
     async def _find(self, answer: str) -> AnswerRecord:
         record = await self._parts.answers.get(answer, await self._read_access())
-        if record is None:
+        if record is None or answer not in await self._list_openable([answer]):
             raise NotFound("answer", answer)
         return record
+
+    async def _list_openable(self, record_ids: Sequence[str]) -> set[str]:
+        """Return the records whose documents the remotes let the person open now, if they are asked."""
+        if not self._authorized.gate.asks_remotes:
+            return set(record_ids)
+        documents = await self._parts.answers.list_documents(record_ids)
+        ids = list(dict.fromkeys(document for linked in documents.values() for document in linked))
+        openable = {document.id for document, _ in await self._authorized.documents(ids)}
+        return {record for record in record_ids if openable.issuperset(documents.get(record, ()))}
 
     async def _read_access(self) -> AnswerAccess:
         """Return what the person may read, when all records of this process are written."""

@@ -24,6 +24,7 @@ from conspectus.engine.job_handlers import require_readable_origin
 from conspectus.engine.job_queue import JobQueue
 from conspectus.engine.jobs import JobService
 from conspectus.engine.owner_account import ensure_owner_account
+from conspectus.engine.remote_checks import require_verifying
 from conspectus.engine.service import Service
 from conspectus.errors import (
     Conflict,
@@ -293,7 +294,12 @@ class ConnectionService(Service):
         """Raise InvalidInput for wrong options or credentials, and PermissionDenied for local files."""
         connectors = self._parts.work.connectors
         require_readable_origin(self._person, connectors, connection, credentials)
-        await connectors.create(connection, self._core.fetcher(), credentials).close()
+        connector = connectors.create(connection, self._core.fetcher(), credentials)
+        try:
+            if connection.options.get("verify"):
+                require_verifying(connector, connection)
+        finally:
+            await connector.close()
 
     async def _require_readable_origin(self, connection: Connection) -> None:
         if not self._person.owner:

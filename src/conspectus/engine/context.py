@@ -45,7 +45,12 @@ class EngineContext:
         self.parts = core.parts
         self.person = person
         self.authorized = AuthorizedReader(
-            person, core.records, core.parts.accounts, core.parts.clock, core.readable_sources
+            person,
+            core.records,
+            core.parts.accounts,
+            core.parts.clock,
+            core.readable_sources,
+            core.remote_checks,
         )
         self.writer = SourceWriter(core.parts, person, self.authorized)
         is_open = core.parts.settings.user_directory == "open"

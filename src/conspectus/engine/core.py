@@ -22,6 +22,7 @@ from conspectus.engine.long_work import LongWork
 from conspectus.engine.missing_vectors import MissingVectors
 from conspectus.engine.new_user_names import is_free_name
 from conspectus.engine.purges import Purges
+from conspectus.engine.remote_checks import ConnectorChecks
 from conspectus.engine.version_cache import VersionCache
 from conspectus.ingest.connection_followers import Followers
 from conspectus.ingest.embedding_backfill import Backfill
@@ -83,7 +84,10 @@ class EngineCore:
                 ).choose_scopes,
             )
         )
-        self.readable_sources = ReadableSources(parts.records, parts.accounts, parts.clock)
+        self.remote_checks = ConnectorChecks(parts.work, parts.accounts, parts.settings, self.fetcher)
+        self.readable_sources = ReadableSources(
+            parts.records, parts.accounts, parts.clock, self.remote_checks
+        )
         self.versions = VersionCache(parts.memories)
         self.feedback = FeedbackCache(parts.feedback)
         self.missing_vectors = MissingVectors(parts.records)

@@ -70,6 +70,21 @@ class Scan:
         self._seen.update(document.id for document in unseen)
         return unseen
 
+    def select_matching(
+        self, documents: Sequence[Document], texts: Mapping[DocumentId, str]
+    ) -> Sequence[Document]:
+        """Return the documents with a line that matches, which are few enough to ask a remote for."""
+        return [document for document in documents if self._has_match(texts.get(document.id, ""))]
+
+    def _has_match(self, text: str) -> bool:
+        """Return whether a line of a text matches; no if the time is over before that."""
+        for line in self._lines.matches(text):
+            if line is not None:
+                return True
+            if monotonic() >= self._end:
+                return False
+        return False
+
     def run(self, files: Sequence[tuple[str, Document]], texts: Mapping[DocumentId, str]) -> None:
         """Search the texts of documents, given with their paths."""
         for path, document in files:

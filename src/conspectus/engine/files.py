@@ -149,7 +149,9 @@ class FileService(Service):
         begin = None if after is None else parse_path(after)
         entries: list[FileEntry] = []
         async for folder, documents in self._documents_below(await self._list_folders(path), begin):
-            entries += [folder.entry(document) for document in documents if selection.has(document)]
+            selected = [document for document in documents if selection.has(document)]
+            openable = await self._authorized.gate.keep_openable(selected)
+            entries += [folder.entry(document) for document in openable]
             if len(entries) > limit:
                 break
         return _first_page(entries, limit)
@@ -182,6 +184,9 @@ class FileService(Service):
         ):
             if not scan.stopped:
                 texts = await self._authorized.texts(batch)
+                if folder.source.id in folder.access.roles.verified:
+                    matching = await asyncio.to_thread(scan.select_matching, batch, texts)
+                    batch = await self._authorized.gate.keep_openable(matching)
                 files = [(folder.path(document.key), document) for document in batch]
                 await asyncio.to_thread(scan.run, files, texts)
 
@@ -218,7 +223,11 @@ class FileService(Service):
             entries[file.key] = folder.entry(file)
         while len(entries) <= limit:
             documents = await self._list_by_key(folder, start)
+            openable = await self._authorized.gate.list_openable(documents)
             for document in documents:
+                if document.id not in openable:
+                    start = max(start, next_key(document.key))
+                    continue
                 name, slash, _ = document.key[len(folder.prefix) :].partition("/")
                 key = folder.prefix + name + slash
                 is_file = key == document.key

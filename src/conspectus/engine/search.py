@@ -11,7 +11,7 @@ from uuid import uuid4
 import numpy as np
 
 from conspectus.access.policy import includes_role, require_own_origin, require_scope
-from conspectus.access.reader import CollectionAccess
+from conspectus.access.reader import AuthorizedReader, CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.answer_parts import (
     documents_of_window,
@@ -232,6 +232,11 @@ class SearchService(Service):
             retrieval = Retrieval("no_match", (), notices=(str(fault),))
             other_window = await self._searcher.windows.make(retrieval, budget, "text", self._explanation)
         other_access = await other_context.authorized.find(collection_id)
+        refused = await self._count_refused(other_context.authorized, other_access, own_window)
+        if refused:
+            documents = format_count(refused, "document")
+            notice = f"the remote does not let {other.name} open {documents} of your candidates now"
+            other_window = replace(other_window, notices=(*other_window.notices, notice))
         grants = await self._find_missing_grants(access, other_access, own_window, other.id)
         return ExplanationAs(other.id, other_window, own_window, grants)
 
@@ -290,13 +295,19 @@ class SearchService(Service):
     ) -> FeedbackPage:
         """List your feedback in a collection, newest first; managers of all of it see everyone's."""
         access = await self._authorized.collection(collection)
-        return await self._parts.feedback.list(
+        page = await self._parts.feedback.list(
             access.collection.id,
             user=None if _manages(access) else self._person.id,
             sources=None if access.sees_all else tuple(access.roles.sources),
             after=after,
             limit=limit,
         )
+        if not access.roles.verified:
+            return page
+        judged = list(dict.fromkeys(feedback.document for feedback in page.feedback))
+        openable = {document.id for document in await self._authorized.inside(access, judged)}
+        feedback = [feedback for feedback in page.feedback if feedback.document in openable]
+        return replace(page, feedback=tuple(feedback))
 
     async def revoke_feedback(self, feedback: FeedbackIdentifier) -> None:
         """Delete your feedback; managers of the whole collection may delete anyone's. Raises NotFound."""
@@ -422,6 +433,20 @@ class SearchService(Service):
         if document.chunks > maximum:
             chunks = f"{maximum} of {format_count(document.chunks, 'chunk')} of {document.id}"
             yield f"only the first {chunks} are ranked in any case"
+
+    async def _count_refused(
+        self, other: AuthorizedReader, access: CollectionAccess | None, window: ContextWindow
+    ) -> int:
+        """Return the number of documents of a trace that only their remote refuses to another user."""
+        if access is None or not access.roles.verified:
+            return 0
+        ids = list(dict.fromkeys(candidate.document for candidate in window.trace))
+        readable = [
+            document
+            for document, _ in await self._authorized.documents(ids)
+            if access.can_see_document(document)
+        ]
+        return len(readable) - len(await other.gate.list_openable(readable))
 
     async def _find_missing_grants(
         self,

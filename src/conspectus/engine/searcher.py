@@ -42,6 +42,7 @@ from conspectus.ports.jobs import on_behalf_of
 from conspectus.retrieval.chains import ChainReader, with_chains
 from conspectus.retrieval.merge import merge_retrievals
 from conspectus.retrieval.pipeline import search
+from conspectus.retrieval.plan import REMOTE_CHECK_ENTRY
 from conspectus.retrieval.profiles import profile_by_name
 from conspectus.retrieval.query_checks import check_query
 from conspectus.retrieval.ranking import SearchContext
@@ -165,7 +166,45 @@ class Searcher:
         alone: bool = False,
         graphs: Sequence[SourceId] = (),
     ) -> Retrieval:
-        """Return the hits of one collection. `graphs` are expanded besides those of the query."""
+        """Return the hits of one collection. `graphs` are expanded besides those of the query.
+
+        Where remotes are asked, a first search finds the best documents, and a second one leaves out all that
+        the person may not open now: no count, score or path of it tells of them.
+        """
+        if not access.roles.verified:
+            return await self._search_readable(query, access, requested, ranking, alone=alone, graphs=graphs)
+        embedded = await self.embed_query(query, access.collection.space)
+        limit = max(query.limit, self._authorized.gate.max_documents)
+        candidates = await self._search_readable(
+            replace(embedded, limit=limit), access, requested, ranking, alone=alone, graphs=graphs
+        )
+        start = perf_counter()
+        best = [hit.document for hit in candidates.hits]
+        answer = await self._authorized.gate.check_best([*([] if requested is None else [requested]), *best])
+        took = (perf_counter() - start) * 1_000
+        openable = access.restrict_to_unverified(answer.documents)
+        embedded = replace(embedded, filter=And((embedded.filter, openable)))
+        retrieval = await self._search_readable(
+            embedded, access, requested, ranking, alone=alone, graphs=graphs
+        )
+        return replace(
+            retrieval,
+            plan={**retrieval.plan, REMOTE_CHECK_ENTRY: "failed" if answer.failure else "done"},
+            notices=(*retrieval.notices, *([answer.failure] if answer.failure else [])),
+            timings={**retrieval.timings, "verify": took},
+        )
+
+    async def _search_readable(
+        self,
+        query: Query,
+        access: CollectionAccess,
+        requested: Document | None,
+        ranking: RankingContext | None,
+        *,
+        alone: bool,
+        graphs: Sequence[SourceId],
+    ) -> Retrieval:
+        """Return the hits of one collection; no remote is asked."""
         start = perf_counter()
         opened = await self._core.open_indexes.current(access.collection)
         update_timing = {"index_update": (perf_counter() - start) * 1_000}

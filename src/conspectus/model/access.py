@@ -283,15 +283,18 @@ class Access:
     """The roles of a person in a collection: on all of it, and on single sources.
 
     `hidden` sources cannot be read, whatever the role on the collection; `sources` names all others then.
-    `readable` is the filter for `sources`, if they are many.
+    `readable` is the filter for `sources`, if they are many. `verified` are readable sources, each with its
+    connection, whose remote is asked for each document; `unverified` is the filter for all others then.
     """
 
     collection: Role | None
     sources: Mapping[SourceId, Role] = field(default_factory=dict)
     hidden: frozenset[SourceId] = frozenset()
     readable: In | None = field(default=None, compare=False)
+    verified: Mapping[SourceId, StoredId] = field(default_factory=dict)
+    unverified: In | None = field(default=None, compare=False)
 
     @property
     def is_whole(self) -> bool:
-        """Whether every source of the collection can be read."""
-        return self.collection is not None and not self.hidden
+        """Whether every document of the collection can be read."""
+        return self.collection is not None and not self.hidden and not self.verified

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from conspectus.deferred import dataclass
 from conspectus.model.annotations import Example, Length
-from conspectus.model.ids import UserId
+from conspectus.model.ids import DocumentId, UserId
 
 RemoteName = Annotated[
     str, Length(1, 500), "Person as the remote of the connection names them.", Example("user:4711")
@@ -30,6 +30,19 @@ class AccessListing:
     viewers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenableDocuments:
+    """The documents that a person may open at their remote now, of those that it was asked for.
+
+    Args:
+        documents: the ids of those that it lets the person open.
+        failure: why it could not be asked, as people may read it; empty if it answered.
+    """
+
+    documents: frozenset[DocumentId] = frozenset()
+    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)

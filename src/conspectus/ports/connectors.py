@@ -1,6 +1,6 @@
 """The port of connectors: stores of documents that collections are synced with."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -53,6 +53,21 @@ class Mirroring(Protocol):
         """Batches of what changed of permissions since the cursor: viewers of entries, members of groups.
 
         Everything from None, and from a cursor that is not the connector's. Raises FetchFailed.
+        """
+
+
+@runtime_checkable
+class Verifying(Mirroring, Protocol):
+    """A mirroring connector that can ask its remote at once what a person may open.
+
+    The option `verify` of a connection turns that on: a boolean option that is false by default.
+    """
+
+    async def list_openable(self, person: str, entries: Sequence[ConnectorEntry]) -> Collection[str]:
+        """The keys of those entries that a person at the remote may open now; not those that are deleted.
+
+        Entries have the key, space, revision and title that were stored. `changes` was not called before.
+        Raises FetchFailed: the person may open none then.
         """
 
 

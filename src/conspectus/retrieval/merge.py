@@ -8,7 +8,13 @@ import numpy as np
 from conspectus.model.query import Query
 from conspectus.model.results import Hit, Retrieval
 from conspectus.retrieval.fusion import WORDS_ONLY_FUSION, FusionProfile, fuse, fusion_for_model
-from conspectus.retrieval.plan import CONFIDENCE_ENTRY, FUSION_ENTRY, GRAPH_ENTRIES, GRAPH_PART
+from conspectus.retrieval.plan import (
+    CONFIDENCE_ENTRY,
+    FUSION_ENTRY,
+    GRAPH_ENTRIES,
+    GRAPH_PART,
+    REMOTE_CHECK_ENTRY,
+)
 from conspectus.retrieval.profiles import MultiplicativeProfile, profile_by_name
 from conspectus.text.analyzer import Analyzer
 
@@ -34,6 +40,7 @@ def merge_retrievals(query: Query, retrievals: Sequence[Retrieval], *, comparabl
             "merged by": "raw scores" if comparable else "rank",
             **_merge_graph_entries(retrievals),
             **{name: surest.plan[name] for name in (CONFIDENCE_ENTRY,) if name in surest.plan},
+            **_merge_remote_checks(retrievals),
         },
         notices=tuple(dict.fromkeys(notice for retrieval in retrievals for notice in retrieval.notices)),
         terms={name: terms for retrieval in retrievals for name, terms in retrieval.terms.items()},
@@ -41,6 +48,12 @@ def merge_retrievals(query: Query, retrievals: Sequence[Retrieval], *, comparabl
         confidence=surest.confidence,
         signals=surest.signals,
     )
+
+
+def _merge_remote_checks(retrievals: Sequence[Retrieval]) -> dict[str, str]:
+    """Return the entry of the checks at remotes: one that failed tells of all."""
+    entries = {retrieval.plan.get(REMOTE_CHECK_ENTRY) for retrieval in retrievals} - {None}
+    return {REMOTE_CHECK_ENTRY: "failed" if "failed" in entries else "done"} if entries else {}
 
 
 def _score_by_similarity(query: Query, retrievals: Sequence[Retrieval]) -> list[Hit]:

@@ -21,6 +21,8 @@ CONFIDENCE_ENTRY: Final = "confidence"
 """The entry of a plan that says what the confidence rests on."""
 GRAPH_PART: Final = "graph"
 """The part of a score from a graph, and the entry of a plan that says how the graph was used."""
+REMOTE_CHECK_ENTRY: Final = "remote_check"
+"""The entry of a plan that says whether remotes have said what the person may open now."""
 QUERY_ENTITIES_ENTRY: Final = "query_entities"
 GRAPH_ENTITIES_ENTRY: Final = "graph_entities"
 GRAPH_ENTRIES: Final = (GRAPH_PART, QUERY_ENTITIES_ENTRY, GRAPH_ENTITIES_ENTRY)
