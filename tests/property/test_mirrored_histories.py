@@ -12,7 +12,7 @@ from tests.support.note_office import PASSWORD, NoteOffice
 from tests.support.note_server import NoteServer, install_note_connector
 from tests.support.postgres_server import PostgresProcess
 
-from conspectus.testing.connectors import MirroringProperties
+from conspectus.testing.connectors import MirroringProperties, VerifyingProperties
 from conspectus.testing.connectors.permission_histories import PermissionHistory
 from conspectus.testing.connectors.summary import note_tally, step_count
 from conspectus.testing.connectors.synced_collections import KIT_SETTINGS, connect_collection
@@ -30,6 +30,16 @@ def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NoteOffi
 
 class TestNotes(MirroringProperties):
     server = "office"
+
+
+@pytest.fixture
+def verified_office(office: NoteOffice) -> NoteOffice:
+    office.kind, office.options = "verified", {**office.options, "verify": True}
+    return office
+
+
+class TestVerifiedNotes(VerifyingProperties):
+    server = "verified_office"
 
 
 @pytest.fixture(scope="session")

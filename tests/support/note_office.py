@@ -13,7 +13,7 @@ class NoteOffice:
 
     notes: NoteServer
     kind: str = "guarded"
-    options: dict[str, str] = field(default_factory=lambda: {"server": "office"})
+    options: dict[str, str | bool] = field(default_factory=lambda: {"server": "office"})
     credentials: dict[str, str] = field(default_factory=lambda: {"password": PASSWORD})
     people: tuple[str, ...] = ("ann", "ben", "cy", "dee")
     groups: tuple[str, ...] = ("group:a", "group:b", "group:c")

@@ -20,6 +20,7 @@ from conspectus.testing.connectors.servers import (
 )
 from conspectus.testing.connectors.summary import pytest_addoption, pytest_terminal_summary
 from conspectus.testing.connectors.syncs import ConnectorProperties
+from conspectus.testing.connectors.verification import VerifyingProperties
 
 __all__ = [
     "ConnectedServer",
@@ -32,6 +33,7 @@ __all__ = [
     "MirroringProperties",
     "PageStore",
     "Throttling",
+    "VerifyingProperties",
     "install_connector",
     "open_gate",
     "pytest_addoption",

@@ -63,6 +63,10 @@ class PermissionHistory:
     marks: dict[str, str] = field(default_factory=dict)
     answers: dict[tuple[str, str], bool] = field(default_factory=dict)
     """The last answers of the server, by person and mark."""
+    synced_marks: dict[str, str] = field(default_factory=dict)
+    """The marks of the pages that the last sync has stored, by name."""
+    untouched: set[str] = field(default_factory=set)
+    """Names of the pages that were not written, moved or deleted since the last sync."""
     documents: set[str] = field(default_factory=set)
     windows: dict[str, str] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
@@ -92,8 +96,10 @@ class PermissionHistory:
                 await self.remote.set_members(self.dice.choice(self.remote.groups), viewers - {EVERYONE})
             case 1 if space is not None:
                 await self.remote.delete(space, name)
+                self.untouched.discard(name)
                 del self.pages[name], self.marks[name]
             case 2 if space is not None:
+                self.untouched.discard(name)
                 self.pages[name] = self.dice.choice(SPACES)
                 if self.pages[name] != space:
                     await self.remote.move(space, name, to_space=self.pages[name], to_name=name)
@@ -104,6 +110,7 @@ class PermissionHistory:
 
     async def _write(self, name: str, space: str, viewers: frozenset[str]) -> None:
         """Make a page, or change its text and its viewers."""
+        self.untouched.discard(name)
         if name not in self.pages:
             self.marks[name] = f"mark{self.tally.comparisons}{self.dice.randrange(10**6):06}"
         self.pages[name] = space
@@ -119,12 +126,38 @@ class PermissionHistory:
         self.tally.revocations += len(revoked)
         for person in self.views:
             allowed = {mark for mark in self.marks.values() if answers.get((person, mark), False)}
-            for way, shown in (await self.read(person)).items():
-                self.tally.leaks += [f"{person} by {way}: {mark}" for mark in sorted(shown - allowed)]
-                self.tally.over_hidings += [f"{person} by {way}: {mark}" for mark in sorted(allowed - shown)]
+            for way, marks in (await self.read(person)).items():
+                self.tally.leaks += [f"{person} by {way}: {mark}" for mark in sorted(marks - allowed)]
+                self.tally.over_hidings += [f"{person} by {way}: {mark}" for mark in sorted(allowed - marks)]
                 self.tally.comparisons += len(self.marks)
                 self.tally.after_change += sum(1 for name, _ in changed | revoked if name == person)
         self.answers = answers
+        self.synced_marks, self.untouched = dict(self.marks), set(self.pages)
+
+    async def compare_before_sync(self) -> None:
+        """Compare what is shown before the next sync with the answers of the server, and count.
+
+        Only what the last sync has stored can be shown. What may be opened no more is hidden, and what did
+        not change stays. The former text of a page that was made again is that of an earlier revision.
+        """
+        answers = await self._ask_server()
+        former = {
+            self.synced_marks[name]
+            for name in self.pages
+            if name in self.synced_marks and self.synced_marks[name] != self.marks[name]
+        }
+        unchanged = {self.marks[name] for name in self.untouched}
+        revoked = {pair for pair, answer in self.answers.items() if answer and not answers.get(pair, False)}
+        self.tally.revocations += len(revoked)
+        for person in self.views:
+            allowed = {mark for mark in self.marks.values() if answers.get((person, mark), False)}
+            needed = {mark for mark in allowed & unchanged if self.answers.get((person, mark), False)}
+            for way, marks in (await self.read(person)).items():
+                leaks, hidden = sorted(marks - allowed - former), sorted(needed - marks)
+                self.tally.leaks += [f"{person} by {way}, not synced: {mark}" for mark in leaks]
+                self.tally.over_hidings += [f"{person} by {way}, not synced: {mark}" for mark in hidden]
+                self.tally.comparisons += len(self.marks)
+                self.tally.after_change += sum(1 for name, _ in revoked if name == person)
 
     async def _ask_server(self) -> dict[tuple[str, str], bool]:
         return {
@@ -169,11 +202,13 @@ class PermissionHistory:
                 continue
         return texts
 
-    async def step(self, changes: int) -> None:
-        """Make changes, sync, and compare."""
-        begin = time.perf_counter()
+    async def step(self, changes: int, *, verifies: bool = False) -> None:
+        """Make changes, compare before the sync if the connector verifies, sync, and compare."""
         for _ in range(changes):
             await self.change()
+        if verifies:
+            await self.compare_before_sync()
+        begin = time.perf_counter()
         before = self.remote.requests if isinstance(self.remote, Interruptible) else 0
         await self.synced.sync_fully()
         after = self.remote.requests if isinstance(self.remote, Interruptible) else 0

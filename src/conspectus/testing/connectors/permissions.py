@@ -1,40 +1,19 @@
 """What connectors hold to that mirror permissions: nobody reads what the server does not let them read."""
 
 import random
-from typing import ClassVar, cast
 
 import pytest
 
 from conspectus.connectors import EVERYONE
-from conspectus.engine.engine import Engine
+from conspectus.testing.connectors.guarded_fixtures import MAX_CHANGES, GuardedFixtures
 from conspectus.testing.connectors.permission_histories import PermissionHistory
-from conspectus.testing.connectors.servers import GuardedServer, Interruptible, PageStore
+from conspectus.testing.connectors.servers import Interruptible
 from conspectus.testing.connectors.summary import note_tally, step_count
-from conspectus.testing.connectors.synced_collections import connect_collection
 from conspectus.testing.connectors.syncs import MAX_REQUESTS, ConnectorProperties
 
-MAX_CHANGES = 3
-"""Changes between two syncs of a history, at most."""
 
-
-class MirroringProperties(ConnectorProperties):
-    """What every connector that mirrors permissions holds to. The server is a `GuardedServer`.
-
-    Args:
-        steps: syncs of each history; `--connector-steps` of the plug-in replaces it.
-        seeds: a history for each.
-    """
-
-    steps: ClassVar[int] = 8
-    seeds: ClassVar[tuple[int, ...]] = (1, 2)
-
-    @pytest.fixture
-    async def history(self, engine: Engine, store: PageStore) -> PermissionHistory:
-        """People who read a collection that mirrors the server, which has no page yet."""
-        remote = cast(GuardedServer, store)
-        history = PermissionHistory(await connect_collection(engine, remote), remote, random.Random(0))
-        await history.admit_people()
-        return history
+class MirroringProperties(GuardedFixtures, ConnectorProperties):
+    """What every connector that mirrors permissions holds to. The server is a `GuardedServer`."""
 
     async def test_histories_of_permissions(
         self, history: PermissionHistory, request: pytest.FixtureRequest
@@ -109,16 +88,3 @@ class MirroringProperties(ConnectorProperties):
             if job.state == "succeeded":
                 return
         raise AssertionError(f"a sync of one page asks more than {MAX_REQUESTS} times")
-
-    async def _put(self, history: PermissionHistory, viewers: set[str]) -> None:
-        """Make a page for viewers, and check who reads it."""
-        history.pages["page0"], history.marks["page0"] = "Main", "mark0"
-        await history.remote.put("Main", "page0", "The lantern mark0 is here.")
-        await history.remote.share("Main", "page0", frozenset(viewers))
-        await self._check(history)
-
-    async def _check(self, history: PermissionHistory) -> None:
-        """Sync, and check that everybody reads what the server lets them read."""
-        await history.synced.sync_fully()
-        await history.compare()
-        assert (history.tally.leaks, history.tally.over_hidings) == ([], [])
