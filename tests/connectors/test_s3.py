@@ -14,7 +14,12 @@ from tests.support.seaweed_server import ADMINISTRATOR, ARN, PEOPLE, SeaweedServ
 
 from conspectus.connectors import EVERYONE
 from conspectus.errors import InvalidInput
-from conspectus.testing.connectors import ConnectorProperties, MirroringProperties, open_gate
+from conspectus.testing.connectors import (
+    ConnectorProperties,
+    MirroringProperties,
+    VerifyingProperties,
+    open_gate,
+)
 from conspectus_connectors.s3 import BucketConnector, BucketOptions, Buckets
 
 
@@ -30,6 +35,7 @@ class Office(GatedOffice):
 
     service: SeaweedServer
     mirror: bool
+    verify: bool = False
     bucket: str = field(default_factory=lambda: f"office-{uuid4().hex[:12]}")
     viewers: dict[str, frozenset[str]] = field(default_factory=dict)
     kind: str = "s3"
@@ -41,7 +47,12 @@ class Office(GatedOffice):
 
     @property
     def options(self) -> dict[str, Any]:
-        return {"endpoint": self.gate.address, "bucket": self.bucket, "mirror": self.mirror}
+        return {
+            "endpoint": self.gate.address,
+            "bucket": self.bucket,
+            "mirror": self.mirror,
+            "verify": self.verify,
+        }
 
     @property
     def credentials(self) -> dict[str, str]:
@@ -111,6 +122,12 @@ def guarded_office(office: Office) -> Office:
     return office
 
 
+@pytest.fixture
+def verified_office(guarded_office: Office) -> Office:
+    guarded_office.verify = True
+    return guarded_office
+
+
 class TestBuckets(ConnectorProperties):
     server = "office"
     follows_moves = False
@@ -119,6 +136,15 @@ class TestBuckets(ConnectorProperties):
 class TestMirroredBuckets(MirroringProperties):
     server = "guarded_office"
     follows_moves = False
+
+
+class TestVerifiedBuckets(VerifyingProperties):
+    server = "verified_office"
+
+
+def test_rights_that_are_not_mirrored_cannot_be_verified() -> None:
+    with pytest.raises(InvalidInput, match="verify: needs mirror"):
+        BucketOptions("https://s3.example.org", "office", *keys_of("ann"), verify=True)
 
 
 @pytest.mark.parametrize("endpoint", ["ftp://s3.example.org", "https://me:pin@s3.example.org", "http://a/b"])

@@ -1,13 +1,15 @@
 """Objects of a bucket of S3 and compatible services. With `mirror`, its policy says who may read them."""
 
+import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
 from botocore.credentials import Credentials
 
 from conspectus.connectors import (
+    EVERYONE,
     AccessListing,
     Checked,
     ConnectionSite,
@@ -45,11 +47,14 @@ class BucketOptions(Checked):
     prefix: Annotated[str, Length(0, 1_000), "Beginning of the keys that are read.", Example("docs/")] = ""
     region: Annotated[str, Length(1, 100), "Region that requests are signed for."] = "us-east-1"
     mirror: Annotated[bool, "Let only those read whom the policy of the bucket lets read."] = False
+    verify: Annotated[bool, "With mirror, read the policy again before a document is shown."] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not is_bucket_address(self.endpoint):
             raise InvalidInput("endpoint", "must be an http or https address without path and credentials")
+        if self.verify and not self.mirror:
+            raise InvalidInput("verify", "needs mirror")
 
 
 class Buckets:
@@ -123,6 +128,18 @@ class MirroringBucketConnector(BucketConnector):
             keys = [stored.key for stored in objects]
             yield AccessListing("", {key: policy.viewers_of(self._bucket.name, key) for key in keys})
         yield AccessListing(digest)
+
+    async def list_openable(self, person: str, entries: Sequence[ConnectorEntry]) -> list[str]:
+        """Return the keys of objects that exist and that the policy lets a principal read now."""
+        policy = await self._read_policy()
+        viewers = {person, EVERYONE}
+        allowed = [
+            entry.key
+            for entry in entries
+            if not viewers.isdisjoint(policy.viewers_of(self._bucket.name, entry.key))
+        ]
+        exists = await asyncio.gather(*map(self._bucket.has_object, allowed))
+        return [key for key, is_there in zip(allowed, exists, strict=True) if is_there]
 
     async def _read_policy(self) -> BucketPolicy:
         return self._parse(await self._bucket.read_policy())

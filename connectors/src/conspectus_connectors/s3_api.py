@@ -53,6 +53,12 @@ class Bucket:
                 raise FetchFailed(self._address, "continues without progress")
             parameters["continuation-token"] = token
 
+    async def has_object(self, key: str) -> bool:
+        """Return whether an object exists: the first key that begins with its key is its own."""
+        async for objects in self.list_objects(key, size=1):
+            return any(stored.key == key for stored in objects)
+        return False
+
     async def read_policy(self) -> str:
         """Return the policy of the bucket; an empty one if it has none. Raises FetchFailed."""
         fetched = await self._ask("?policy=")
