@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import bound, role_on
-from conspectus.access.reader import AuthorizedReader, CollectionAccess
+from conspectus.access.reader import AuthorizedReader
 from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
 from conspectus.model.filter import EVERYTHING, Filter

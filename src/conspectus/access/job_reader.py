@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import can_see_job, may_change_job, visible_jobs
-from conspectus.access.reader import AuthorizedReader, CollectionAccess
+from conspectus.access.reader import AuthorizedReader
 from conspectus.errors import NotFound
 from conspectus.model.connections import Connection
 from conspectus.model.ids import JobId

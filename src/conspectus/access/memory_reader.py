@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from datetime import datetime
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import among
-from conspectus.access.reader import AuthorizedReader, CollectionAccess
+from conspectus.access.reader import AuthorizedReader
 from conspectus.model.filter import And, Eq, Filter, require_document_fields
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.memory import ChangesSince, MemoryStats

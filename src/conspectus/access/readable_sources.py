@@ -11,7 +11,7 @@ from conspectus.access.policy import includes_role, with_verified, without_hidde
 from conspectus.deferred import dataclass
 from conspectus.model.access import Access, Person
 from conspectus.model.filter import among_sources
-from conspectus.model.ids import SourceId
+from conspectus.model.ids import SourceId, UserId
 from conspectus.model.records import Collection
 from conspectus.ports import Clock, Records
 from conspectus.ports.accounts import Accounts
@@ -127,10 +127,16 @@ class ReadableSources:
 
     async def list_unreadable(self, person: Person, collection: Collection) -> list[SourceId]:
         """Return the mirrored sources that a person may not read, nor the user who sees as them."""
+        sources = await self.list_unreadable_by(person.id, collection, syncs=person.syncs)
+        if person.seen_by is not None:
+            sources += await self.list_unreadable_by(person.seen_by, collection)
+        return sources
+
+    async def list_unreadable_by(
+        self, user: UserId, collection: Collection, *, syncs: str | None = None
+    ) -> list[SourceId]:
+        """Return the mirrored sources that a user is no viewer of. A sync reads what its connection has."""
         if not collection.mirrors:
             return []
-        unreadable = await self._accounts.list_unreadable_sources(collection.id, person.id)
-        sources = [source for source, remote in unreadable.items() if remote != person.syncs]
-        if person.seen_by is not None:
-            sources += await self._accounts.list_unreadable_sources(collection.id, person.seen_by)
-        return sources
+        unreadable = await self._accounts.list_unreadable_sources(collection.id, user)
+        return [source for source, remote in unreadable.items() if remote != syncs]

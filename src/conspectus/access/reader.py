@@ -3,39 +3,34 @@
 What a person may not read raises NotFound, with the message and the reads of what does not exist.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from conspectus.access.caption_reader import AuthorizedCaptions
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import (
     access_of,
     among,
     bound,
     can_see,
-    can_see_source,
     choose_scopes,
     includes_role,
-    require_role,
     require_scope,
-    restrict_filter,
-    role_on,
-    select_counted_sources,
 )
 from conspectus.access.readable_sources import ReadableSources
 from conspectus.access.remote_gate import RemoteGate
-from conspectus.deferred import dataclass
 from conspectus.errors import NotFound
-from conspectus.model.access import Access, Grant, Person, Role, Scope, User
+from conspectus.model.access import Access, Grant, Person, Scope, User
 from conspectus.model.answers import AnswerAccess
 from conspectus.model.connections import Connection
-from conspectus.model.filter import EVERYTHING, And, Eq, Filter, In, Not, Or, document_row, matches
+from conspectus.model.filter import And, Eq, Filter, Not, document_row, matches
 from conspectus.model.ids import NOBODY, ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.quarantine import as_given
 from conspectus.model.records import (
     Collection,
     Document,
     DocumentSort,
-    Kind,
     Source,
     Status,
     StoredChunk,
@@ -46,64 +41,12 @@ from conspectus.model.sensitive_reports import ColumnText, Reach
 from conspectus.ports import Clock, Records
 from conspectus.ports.accounts import Accounts
 from conspectus.ports.remote_checks import RemoteChecks
-from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, TimelinePage
 
 QUARANTINED = Eq("kind", "quarantined")
 MAX_CHECKED = 1_000
 """Maximum number of pending texts that are checked for a readable one, and of documents of a page."""
 MAX_EMPTY_PAGES = 10
 """Maximum number of pages in a row without a document that its remote lets the person open."""
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionAccess:
-    """A collection with the roles of one person in it."""
-
-    collection: Collection
-    roles: Access
-
-    @property
-    def sees_all(self) -> bool:
-        """Whether the person may read all sources of the collection."""
-        return self.roles.is_whole
-
-    @property
-    def redacted(self) -> Collection:
-        """The collection without numbers that reveal how much the person may not read."""
-        return self.collection if self.sees_all else replace(self.collection, sequence=0)
-
-    @property
-    def readable_sources(self) -> tuple[SourceId, ...] | None:
-        """The sources that the person may read; None: all."""
-        return None if self.sees_all else tuple(sorted(self.roles.sources))
-
-    def restrict_filter(self, where: Filter = EVERYTHING) -> Filter:
-        """Restrict a filter to what the person may read here."""
-        return restrict_filter(self.roles, where)
-
-    def select_counted_sources(self, where: Filter) -> tuple[SourceId, ...]:
-        """Return the sources in a filter that the person may read."""
-        return select_counted_sources(self.roles, where)
-
-    def can_see_document(self, document: Document, *, quarantined: bool = False) -> bool:
-        """Return whether the person may read a document of this collection, or could after its release."""
-        return (quarantined or document.kind != "quarantined") and can_see_source(self.roles, document.source)
-
-    def restrict_to_unverified(self, openable: Iterable[DocumentId] = ()) -> Filter:
-        """Return the filter of what no remote is asked for, and of the documents that remotes let open."""
-        unverified = self.roles.unverified or EVERYTHING
-        documents = tuple(sorted(openable))
-        return Or((unverified, In("document", documents))) if documents else unverified
-
-    def visible(self, sources: Sequence[Source]) -> list[Source]:
-        """Return the readable sources among these sources of the collection."""
-        if self.sees_all:
-            return list(sources)
-        return [source for source in sources if role_on(self.roles, source.id) is not None]
-
-    def require(self, needed: Role, action: str, *, source: SourceId | None = None) -> None:
-        """Raise PermissionDenied unless the person's role on the source or collection is high enough."""
-        require_role(role_on(self.roles, source), needed, action)
 
 
 class AuthorizedReader:
@@ -125,6 +68,7 @@ class AuthorizedReader:
         self._clock = clock
         self._readable = readable or ReadableSources(records, accounts, clock)
         self.gate = RemoteGate(person, checks)
+        self.captions = AuthorizedCaptions(self._records)
 
     def qualify_name(self, name: str) -> str:
         """Return the full name of a collection that this person creates."""
@@ -231,12 +175,9 @@ class AuthorizedReader:
         return [source for source, hidden_from in hidden.items() if hidden_from <= now]
 
     async def list_unreadable_sources(self, collection: Collection, user: UserId) -> list[SourceId]:
-        """Return the mirrored sources that a user is no viewer of. A sync reads what its connection has."""
-        if not collection.mirrors:
-            return []
-        unreadable = await self._accounts.list_unreadable_sources(collection.id, user)
+        """Return the mirrored sources that a user is no viewer of."""
         syncs = self.person.syncs if user == self.person.id else None
-        return [source for source, remote in unreadable.items() if remote != syncs]
+        return await self._readable.list_unreadable_by(user, collection, syncs=syncs)
 
     async def list_missing_viewers(
         self, collection: Collection, user: UserId
@@ -433,63 +374,12 @@ class AuthorizedReader:
         before: str | None = None,
     ) -> list[StoredChunk]:
         """Return the first chunks of the newest documents of a readable source, newest first."""
-        self._require_visible(access, source)
+        access.require_visible(source)
         end = None if before is None else (await self.document(before))[0]
         if end is not None and end.source != source.id:
             raise NotFound("document", end.id)
         rows = await self._records.latest(source.id, limit=limit, until=until, before=end)
         return await self.gate.keep_openable_rows(rows)
-
-    async def timeline(
-        self,
-        access: CollectionAccess,
-        source: Source,
-        span: Span,
-        *,
-        kind: Kind = "caption",
-        after: str | None = None,
-        limit: int,
-    ) -> TimelinePage:
-        """Return captions or events of a readable source, in the order of time."""
-        self._require_stream(access, source)
-        return await self._records.timeline(source.id, span, kind=kind, after=after, limit=limit)
-
-    async def names(self, access: CollectionAccess, source: Source, span: Span) -> Mapping[str, int]:
-        """Return the number of captions and events for each name in a readable source."""
-        self._require_stream(access, source)
-        return await self._records.names(source.id, span)
-
-    async def mentions(
-        self, access: CollectionAccess, source: Source, span: Span, *, entities: Sequence[str]
-    ) -> Sequence[EntityOccurrence]:
-        """Return the occurrences of these entities in a readable source."""
-        self._require_stream(access, source)
-        return await self._records.mentions(source.id, span, names=entities)
-
-    async def stretches(
-        self,
-        access: CollectionAccess,
-        source: Source,
-        spans: Sequence[Span],
-        *,
-        limit: int,
-        last: bool = False,
-    ) -> Sequence[tuple[Document, str]]:
-        """Return the captions in any of the spans of a readable source, in the order of time."""
-        self._require_stream(access, source)
-        return await self._records.stretches(source.id, spans, limit=limit, last=last)
-
-    async def list_caption_positions(
-        self, access: CollectionAccess, source: Source, spans: Sequence[Span]
-    ) -> Sequence[Spot]:
-        """Return the positions of the captions in any of the spans of a readable source."""
-        self._require_stream(access, source)
-        return await self._records.list_positions(source.id, spans)
-
-    async def extent(self, access: CollectionAccess, source: Source, *, counted: bool = True) -> Extent:
-        """Return the number of captions of a readable source, and their first and last times."""
-        self._require_visible(access, source)
-        return await self._records.extent(source.id, counted=counted)
 
     async def newest_change(self, access: CollectionAccess) -> int:
         """Return the number of the newest change of a collection, from which reading can continue."""
@@ -503,7 +393,7 @@ class AuthorizedReader:
         The first value is the cursor after all of them. Documents of one change have the same cursor, so an
         interrupted reader repeats the whole change.
         """
-        self._require_visible(access, source)
+        access.require_visible(source)
         reader = self._records.reader(access.collection.id, None)
         documents: list[tuple[int, Document]] = []
         for change in await reader.changes_since(sequence, limit=limit):
@@ -563,7 +453,7 @@ class AuthorizedReader:
 
         No remote is asked for them.
         """
-        self._require_visible(access, source)
+        access.require_visible(source)
         documents = await self._records.list_by_key(source.id, start=start, end=end, limit=limit)
         return [document for document in documents if document.kind != "quarantined"]
 
@@ -641,16 +531,6 @@ class AuthorizedReader:
         unchecked = And((access.restrict_to_unverified(), allowed))
         count = await self._records.count(access.collection.id, unchecked, status=status)
         return count + len(await self.gate.keep_openable(page))
-
-    def _require_visible(self, access: CollectionAccess, source: Source) -> None:
-        if source.collection != access.collection.id or role_on(access.roles, source.id) is None:
-            raise NotFound("source", source.name)
-
-    def _require_stream(self, access: CollectionAccess, source: Source) -> None:
-        """Raise NotFound for a source that is not visible, and for one whose remote is asked: it is none."""
-        self._require_visible(access, source)
-        if source.id in access.roles.verified:
-            raise NotFound("stream", source.name)
 
     async def _grants(self) -> Sequence[Grant]:
         """Read grants for each request, so that a revoked one ends with the next request."""

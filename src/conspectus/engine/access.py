@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import (
     highest,
     includes_role,
@@ -14,7 +15,6 @@ from conspectus.access.policy import (
     require_scope,
     role_on,
 )
-from conspectus.access.reader import CollectionAccess
 from conspectus.engine.service import Service
 from conspectus.errors import Conflict, InvalidInput, PermissionDenied
 from conspectus.model.access import (

@@ -6,8 +6,9 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import asdict, replace
 from typing import Annotated
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import AuthorizedReader, CollectionAccess
+from conspectus.access.reader import AuthorizedReader
 from conspectus.engine.context import EngineContext
 from conspectus.engine.service import Service
 from conspectus.engine.stream_reader import StreamReader

@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Unpack
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import among, require_scope
-from conspectus.access.reader import CollectionAccess
 from conspectus.chat.vague_prompts import names_nothing
 from conspectus.engine.access import AccessService
 from conspectus.engine.context import EngineContext

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import require_account, require_scope
-from conspectus.access.reader import CollectionAccess
 from conspectus.engine.service import Service
 from conspectus.engine.source_writer import NO_ID, require_same_connection
 from conspectus.errors import Conflict, InvalidInput, NotFound, as_field

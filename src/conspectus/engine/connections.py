@@ -8,6 +8,7 @@ from functools import partial
 from typing import Annotated, Any
 from uuid import uuid4
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.job_reader import AuthorizedJobs
 from conspectus.access.policy import (
     includes_role,
@@ -16,7 +17,6 @@ from conspectus.access.policy import (
     require_owner_in_person,
     require_scope,
 )
-from conspectus.access.reader import CollectionAccess
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext
 from conspectus.engine.credentials import ConnectionCredentials

@@ -7,9 +7,10 @@ from functools import partial
 from typing import TypeVar
 from uuid import uuid4
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.directory import Directory
 from conspectus.access.policy import includes_role, require_scope, role_on
-from conspectus.access.reader import AuthorizedReader, CollectionAccess
+from conspectus.access.reader import AuthorizedReader
 from conspectus.engine.core import EngineCore
 from conspectus.engine.source_writer import SourceWriter
 from conspectus.errors import NotFound, ProviderError, ProviderUnavailable, StorageBusy, WriteOutcomeUnknown

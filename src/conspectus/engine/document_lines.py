@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any, Final
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import includes_role, require_scope
-from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext
 from conspectus.engine.document_inputs import DocumentInputs

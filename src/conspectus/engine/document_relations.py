@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
-from conspectus.access.reader import AuthorizedReader, CollectionAccess
+from conspectus.access.collection_access import CollectionAccess
+from conspectus.access.reader import AuthorizedReader
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext
 from conspectus.errors import InvalidInput, PermissionDenied

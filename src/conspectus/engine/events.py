@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated
 
-from conspectus.access.reader import CollectionAccess
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.engine.context import EngineContext
 from conspectus.engine.entity_names import common_names, contains_name, fold_name
 from conspectus.engine.event_documents import event_document, event_id, event_reports
@@ -100,7 +100,9 @@ class EventService(Service):
         Spellings that differ only in case are one name, in its most frequent form.
         """
         access, source = await self._reader.source(stream, collection)
-        return common_names(await self._authorized.names(access, source, span_of(range, clock_of(source))))
+        return common_names(
+            await self._authorized.captions.names(access, source, span_of(range, clock_of(source)))
+        )
 
     async def entity_timeline(
         self,
@@ -119,9 +121,9 @@ class EventService(Service):
         access, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(range, clock)
-        names = await self._authorized.names(access, source, span)
+        names = await self._authorized.captions.names(access, source, span)
         spellings = [name for name in names if fold_name(name) == fold_name(entity)]
-        mentions = await self._authorized.mentions(access, source, span, entities=spellings)
+        mentions = await self._authorized.captions.mentions(access, source, span, entities=spellings)
         periods = {str(mention.document): mention.occurred for mention in mentions}
         periods |= {
             document.id: document.occurred

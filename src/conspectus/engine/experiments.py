@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Annotated, Final, Unpack, cast
 from uuid import uuid4
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import require_own_origin, require_scope
-from conspectus.access.reader import MAX_CHECKED, CollectionAccess
+from conspectus.access.reader import MAX_CHECKED
 from conspectus.engine.context import EngineContext
 from conspectus.engine.job_cancellation import cancel_job
 from conspectus.engine.job_queue import JobQueue

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 
-from conspectus.access.reader import CollectionAccess
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.model.files import FileEntry, path_of
 from conspectus.model.records import Document, Source

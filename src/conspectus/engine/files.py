@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Annotated, Final, Unpack
 
-from conspectus.access.reader import CollectionAccess
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.engine.context import EngineContext
 from conspectus.engine.file_folders import Folder, is_folder, next_key, with_path_names
 from conspectus.engine.file_search import FileSelection, Scan, require_glob

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.graph_reader import AuthorizedMentions, VisibleGraphs
 from conspectus.access.policy import among, require_scope
-from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext
 from conspectus.engine.entity_linking import EntityLinker
 from conspectus.engine.graph_access import EXTRACTION_STOPPED, GraphAccess

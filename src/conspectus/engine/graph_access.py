@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.graph_reader import (
     AuthorizedGraphs,
     AuthorizedMentions,
@@ -12,7 +13,6 @@ from conspectus.access.graph_reader import (
     graph_source_name,
 )
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext
 from conspectus.engine.core import EngineCore
 from conspectus.engine.graph_entries import Entries

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from uuid import uuid4
 
-from conspectus.access.reader import CollectionAccess
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.engine.context import EngineContext
 from conspectus.engine.service import Service
 from conspectus.ingest.job_execution import Outcome, Runner, Tell

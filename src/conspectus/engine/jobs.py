@@ -9,9 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Unpack
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.job_reader import AuthorizedJobs
 from conspectus.access.policy import may_change_job, require_owner, require_scope
-from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext
 from conspectus.engine.job_cancellation import cancel_job
 from conspectus.engine.job_queue import JobQueue

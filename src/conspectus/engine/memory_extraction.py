@@ -6,9 +6,9 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Final
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext
 from conspectus.engine.job_queue import JobQueue

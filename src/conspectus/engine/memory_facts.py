@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.memory_reader import MemorySources
-from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext
 from conspectus.engine.graph_access import GraphAccess
 from conspectus.engine.memory_reads import MemoryReader

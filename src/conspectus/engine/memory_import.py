@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext
 from conspectus.engine.memory_reads import MemoryReader, memory_in
 from conspectus.engine.memory_writes import MemoryWriter

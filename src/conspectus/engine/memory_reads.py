@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.memory_reader import AuthorizedMemories, MemorySources
-from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext
 from conspectus.engine.service import Service
 from conspectus.engine.windows import window_budget

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext
 from conspectus.engine.memory_facts import MemoryFacts
 from conspectus.engine.memory_reads import MemoryReader

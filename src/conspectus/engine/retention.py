@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import Annotated, Unpack
 from urllib.parse import unquote
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EngineContext
 from conspectus.engine.job_queue import JobQueue
 from conspectus.engine.memory_deletion import MAX_DELETED_MEMORIES, delete_selected

@@ -10,8 +10,9 @@ from uuid import uuid4
 
 import numpy as np
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import includes_role, require_own_origin, require_scope
-from conspectus.access.reader import AuthorizedReader, CollectionAccess
+from conspectus.access.reader import AuthorizedReader
 from conspectus.deferred import dataclass
 from conspectus.engine.answer_parts import (
     documents_of_window,

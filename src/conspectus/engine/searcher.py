@@ -6,8 +6,8 @@ from time import perf_counter
 
 import numpy as np
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.graph_reader import visible_graphs
-from conspectus.access.reader import CollectionAccess
 from conspectus.engine.context import EMBEDDING_STOPPED, EngineContext
 from conspectus.engine.document_relations import RelationReader
 from conspectus.engine.graph_access import graph_candidates

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import includes_role
-from conspectus.access.reader import CollectionAccess
 from conspectus.engine.service import Service
 from conspectus.ingest.quarantine import strings_in
 from conspectus.ingest.sensitive import Screen

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import require_embedder, require_scope
-from conspectus.access.reader import AuthorizedReader, CollectionAccess
+from conspectus.access.reader import AuthorizedReader
 from conspectus.engine.components import EngineComponents
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.ingest.column_rules import screen_column

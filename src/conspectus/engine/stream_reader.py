@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 
-from conspectus.access.reader import CollectionAccess
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.engine.service import Service
 from conspectus.errors import NotFound
 from conspectus.model.captions import LIVE, TITLE, ZONE, Caption
@@ -29,7 +29,7 @@ class StreamReader(Service, checked=False):
 
     async def stream(self, access: CollectionAccess, source: Source) -> Stream:
         """Return the stream of a source."""
-        return stream_of(source, await self._authorized.extent(access, source))
+        return stream_of(source, await self._authorized.captions.extent(access, source))
 
     async def timeline(
         self, access: CollectionAccess, source: Source, span: Span, kind: Kind = "caption"
@@ -42,7 +42,8 @@ class StreamReader(Service, checked=False):
         self, access: CollectionAccess, source: Source, span: Span, kind: Kind
     ) -> list[tuple[Document, str]]:
         """Return the captions of a range as documents with their texts."""
-        read = pages(self._authorized.timeline, access, source, span, kind=kind, limit=CAPTIONS_PER_PAGE)
+        read_page = self._authorized.captions.timeline
+        read = pages(read_page, access, source, span, kind=kind, limit=CAPTIONS_PER_PAGE)
         return [row async for page in read for row in page.documents]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Annotated, Unpack
 
-from conspectus.access.reader import CollectionAccess
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext
 from conspectus.engine.documents import DocumentService
@@ -129,7 +129,7 @@ class StreamService(Service):
         zone = new.time_zone or stored.get(ZONE)
         origin = origin_of(new.start_time, zone if isinstance(zone, str) else None)
         moves = origin is not None and origin != stored.get(ORIGIN)
-        if source is not None and moves and (await self._authorized.extent(access, source)).captions:
+        if source is not None and moves and (await self._authorized.captions.extent(access, source)).captions:
             raise Conflict("stream", source.name, "has captions; another start time would change their times")
         fields = {TITLE: new.title, ORIGIN: origin, ZONE: new.time_zone, LIVE: new.live}
         merged = stream_metadata(stored, fields, new.metadata)
@@ -206,7 +206,9 @@ class StreamService(Service):
         access, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(range, clock)
-        page = await self._authorized.timeline(access, source, span, kind="caption", after=after, limit=limit)
+        page = await self._authorized.captions.timeline(
+            access, source, span, kind="caption", after=after, limit=limit
+        )
         return CaptionPage(tuple(as_caption(*row, clock) for row in page.documents), page.next)
 
     async def delete_captions(

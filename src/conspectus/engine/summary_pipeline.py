@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from conspectus.access.reader import CollectionAccess
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.engine.context import EngineContext
 from conspectus.engine.long_work import Work

@@ -5,8 +5,8 @@ from dataclasses import field, replace
 from datetime import datetime
 from itertools import islice
 
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.access.policy import among
-from conspectus.access.reader import CollectionAccess
 from conspectus.deferred import dataclass
 from conspectus.model.filter import (
     EVERYTHING,

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from math import nan
 from time import perf_counter
 
-from conspectus.access.reader import CollectionAccess
+from conspectus.access.collection_access import CollectionAccess
 from conspectus.engine.context import EngineContext
 from conspectus.engine.searcher import Searcher
 from conspectus.engine.service import Service
@@ -172,7 +172,9 @@ class VideoSearch(Service, checked=False):
         clock = clock_of(source)
         span = span_of(query.range, clock)
         is_timed = query.read_times or span.start is not None or span.end is not None
-        extent = await self._authorized.extent(access, source, counted=False) if is_timed else UNREAD_EXTENT
+        extent = UNREAD_EXTENT
+        if is_timed:
+            extent = await self._authorized.captions.extent(access, source, counted=False)
         stream = stream_of(source, extent)
         face = ClockFace(clock, stream.wall, stream.first, stream.last, at, stream.live)
         if query.read_times and span.start is None and span.end is None:
@@ -222,7 +224,7 @@ class VideoSearch(Service, checked=False):
                 and searched.time_expression.relation in BACKWARD_RELATIONS
             )
             source = searched.stream.source
-            rows = await self._authorized.stretches(
+            rows = await self._authorized.captions.stretches(
                 query.access, source, [searched.span], limit=limit, last=last
             )
             documents = [document for document, _ in rows if _matches(query, document)]
@@ -267,7 +269,7 @@ class VideoSearch(Service, checked=False):
         for name, spans in self._spans_around(query, hits[: HITS_PER_MOMENT * max(limit, 1)]).items():
             searched = query.streams[name]
             origin = to_microseconds(searched.clock.origin)
-            for position_row in await self._authorized.list_caption_positions(
+            for position_row in await self._authorized.captions.list_caption_positions(
                 query.access, searched.stream.source, spans
             ):
                 if position_row.document not in scored:
