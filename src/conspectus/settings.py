@@ -1,6 +1,7 @@
 """Every setting and limit, with its default; the only module that reads the environment."""
 
 import difflib
+import math
 import os
 import re
 import warnings
@@ -585,13 +586,17 @@ def _similarity(name: str, text: str) -> float:
     return similarity
 
 
-def _read(name: str, text: str, default: object) -> str | int:
-    if not isinstance(default, int):
+def _read(name: str, text: str, default: object) -> str | int | float:
+    """Return a text as a value of the type of the default. Raises InvalidInput for a wrong number."""
+    if not isinstance(default, int | float):
         return text
+    kind, expected = (int, "a whole number") if isinstance(default, int) else (float, "a number")
     try:
-        number = int(text)
+        number = kind(text)
     except ValueError:
-        raise InvalidInput(name, f"{text!r} is not a whole number") from None
+        raise InvalidInput(name, f"{text!r} is not {expected}") from None
+    if not math.isfinite(number):
+        raise InvalidInput(name, f"{text!r} is not {expected}")
     if number < 0:
         raise InvalidInput(name, "must not be negative")
     return number

@@ -68,15 +68,18 @@ def _choose_ports(count: int) -> list[int]:
     """Return free ports whose twins for gRPC are free, too."""
     dice, ports = random.Random(), list[int]()
     while len(ports) < count:
-        port = dice.randrange(20_000, 45_000)
+        port = dice.randrange(10_000, 22_000)
         if _is_free(port) and _is_free(port + GRPC_OFFSET):
             ports.append(port)
     return ports
 
 
 def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
+    """Whether a server can listen on a port, which connections of other programs may use, too."""
+    with socket.socket() as probe, suppress(OSError):
+        probe.bind(("127.0.0.1", port))
+        return True
+    return False
 
 
 @contextmanager

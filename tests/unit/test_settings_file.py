@@ -96,9 +96,10 @@ ISSUER_SETTINGS = {
 
 @pytest.mark.parametrize("setting", fields(Settings), ids=lambda setting: setting.name)
 def test_every_setting_can_stand_in_the_file(file: Path, setting) -> None:
-    text = ACCEPTED_WORDS.get(setting.name, "something: else # yes")
-    value = setting.default + 1 if isinstance(setting.default, int) else text
-    written = f"{setting.name}: {value}" if isinstance(value, int) else f"{setting.name}: '{value}'"
+    value = ACCEPTED_WORDS.get(setting.name, "something: else # yes")
+    if isinstance(setting.default, int | float):
+        value = setting.default + 1
+    written = f"{setting.name}: '{value}'" if isinstance(value, str) else f"{setting.name}: {value}"
     if setting.name in ISSUER_SETTINGS:
         written = "\n".join(f"{name}: {ACCEPTED_WORDS[name]}" for name in ISSUER_SETTINGS)
     assert getattr(read_settings(file, written), setting.name) == value

@@ -187,7 +187,8 @@ def check_answer(
 
 def has_state(attempt: SignInAttempt, state: str) -> bool:
     """Return whether an attempt began with that state, in the same time for every state."""
-    return hmac.compare_digest(state.encode("utf-8", "surrogatepass"), attempt.state.encode())
+    answered, expected = (text.encode("utf-8", "surrogatepass") for text in (state, attempt.state))
+    return hmac.compare_digest(answered, expected)
 
 
 def is_named(session: Session, claims: LogoutClaims) -> bool:

@@ -41,6 +41,8 @@ MIN_INT64 = -(2**63)
 """A missing position or time sorts first in a thread."""
 
 COLLECTION_COLUMNS = tuple(collections.c)
+NAMES_TO = COLLECTION_COLUMNS.index(collections.c.names_to)
+"""The position of the last chunk up to which all have their mentions in a row of COLLECTION_COLUMNS."""
 SOURCE_COLUMNS = tuple(sources.c[name] for name in ("id", "collection", "name", "metadata", "kind"))
 _STATUS = case((documents.c.unindexable.is_not(None), "unindexable"), else_=documents.c.status)
 _ERROR = func.coalesce(documents.c.unindexable, documents.c.error)

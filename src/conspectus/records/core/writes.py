@@ -42,6 +42,7 @@ from conspectus.records.core.planned_writes import (
 from conspectus.records.core.relations import insert_relations, replace_relations
 from conspectus.records.core.rows import (
     COLLECTION_COLUMNS,
+    NAMES_TO,
     chunk_values,
     document_values,
     mention_values,
@@ -265,7 +266,7 @@ def _batch_collections(owner_rows: Sequence[Sequence[Any]]) -> BatchCollections:
         collections[collection.id] = collection
         if is_lacking:
             lacking.add(collection.id)
-        names_to = columns[-1]
+        names_to = columns[NAMES_TO]
         if names_to is not None:
             last_mentioned[collection.id] = names_to
     return BatchCollections(collections, lacking, last_mentioned)

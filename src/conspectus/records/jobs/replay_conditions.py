@@ -27,6 +27,7 @@ from conspectus.records.tables.core import (
     sources,
     users,
 )
+from conspectus.records.tables.experiments import question_sets, questions, runs
 from conspectus.records.tables.graph import edges, nodes
 from conspectus.records.tables.jobs import connections, jobs
 from conspectus.records.tables.streams import alerts
@@ -49,6 +50,7 @@ _ROW_KINDS: Final = (
         (table.c.id, ())
         for table in (alerts, connections, feedback, grants, groups, jobs, keys, retentions, users)
     ),
+    *((table.c.id, ()) for table in (question_sets, questions, runs)),
 )
 """The id of each kind of row, and the columns that change when the row shows something else."""
 
