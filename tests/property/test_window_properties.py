@@ -27,6 +27,7 @@ from conspectus.window.render import renderer_by_name
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FORMS = ("text", "xml", "json", "messages", "guarded")
+NEEDS = re.compile(r"does not fit: needs at least ([\d,]+) tokens, ([\d,]+) left")
 count = counter("o200k_base")
 EMOJI = ["👨‍👩‍👧‍👦", "🏳️‍🌈", "e\u0301\u0323", "🇩🇪🇫🇷", "👍🏽", "Z͑ͫ̓ͪ̂ͫ̽͏̴̙̤̞͉͚̯̞̠͍A̴̵̜̰͔ͫ͗͢", "ﷺ", "\u200b"]
 """Clusters of up to 50 tokens, which no cut may divide."""
@@ -269,9 +270,7 @@ def test_more_budget_loses_a_candidate_only_for_a_reason_in_the_trace(seed, form
         }
         for entry in window.trace:
             if entry.chunk in shown_chunks - included:
-                room = re.fullmatch(
-                    r"does not fit: needs at least ([\d,]+) tokens, ([\d,]+) left", entry.reason
-                )
+                room = NEEDS.fullmatch(entry.reason)
                 assert room is not None or re.match(
                     r"same text as \[\d+\]|gave way|does not fit, like", entry.reason
                 )

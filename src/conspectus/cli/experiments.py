@@ -37,7 +37,7 @@ def create(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A queries.jsonl, as `eval init` writes it.")],
     session: Session,
 ) -> None:
-    """Create a question set from a file that names documents by key or id."""
+    """Create a set from a file; its documents are named by key or id."""
     questions = [
         NewQuestion(
             question.text,

@@ -32,12 +32,12 @@ COMMANDS: Mapping[str, str] = {
 }  # fmt: skip
 """Module and name of each command without a group."""
 GROUPS: Mapping[str, tuple[str, str]] = {
-    "import": ("Import from mem0, LangGraph, Chroma, Qdrant, files and exports.", "imports"),
+    "import": ("Import from mem0, LangGraph, Chroma, Qdrant and exports.", "imports"),
     "eval": ("Measure quality on an evaluation set.", "eval"),
     "collections": ("Manage collections.", "collections"),
     "answers": ("List and read what people were given.", "answers"),
     "experiments": (
-        "Measure settings on questions, and make the better ones the default.",
+        "Measure settings on questions, and make one the default.",
         "experiments",
     ),
     "feedback": ("Manage feedback on search results.", "search"),
