@@ -25,6 +25,8 @@ ARN: Final = "arn:aws:iam::000000000000:user/"
 MAX_START_SECONDS: Final = 60
 GRPC_OFFSET: Final = 10_000
 """Each of its ports has another one, so many higher."""
+ONE_VOLUME_A_BUCKET: Final = "[master.volume_growth]\ncopy_1 = 1\n"
+"""A bucket begins with seven volumes otherwise, and the buckets of all tests have more than there may be."""
 
 
 @dataclass
@@ -88,6 +90,7 @@ def run_seaweed(folder: Path) -> Iterator[SeaweedServer]:
     identities = [_identity(ADMINISTRATOR, ["Admin", "Read", "List", "Write"])]
     identities += [_identity(person, []) for person in PEOPLE]
     (folder / "s3.json").write_text(json.dumps({"identities": identities}))
+    (folder / "master.toml").write_text(ONE_VOLUME_A_BUCKET)
     master, volume, filer, port = _choose_ports(4)
     command = [
         *(
